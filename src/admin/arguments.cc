@@ -24,6 +24,8 @@ constexpr int64_t kTimeoutMsMax = 3'600'000;
 constexpr int64_t kBackupTimeoutMs = kTimeoutMsMax;
 constexpr uint64_t kTokenIdMax = INT64_MAX;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
+constexpr char kKindHelp[] = "Only its rule of the flow (flow) or by value (value) [both]";
+constexpr char kKindOfTokensHelp[] = "Only tokens without a parameter (flow) or with one (value)";
 
 constexpr char kFooter[] =
     "The source is a running server (--server HOST:PORT; else the environment's NOWCALLS_SERVER; "
@@ -224,6 +226,7 @@ class Parser {
     AddInteger<int64_t>(app, "--flow", "Only tokens of this flow", 1, INT64_MAX,
                         [this](int64_t id) { arguments_.filter.flow_id = id; })
         ->type_name("ID");
+    AddKind(app, kKindOfTokensHelp, &arguments_.filter.kind);
     AddClientFilter(app, "Only tokens of this client id");
     AddNamespaceFilter(app, "Only tokens of clients in this namespace");
     AddAge(app, "--min-age", "Only tokens issued at least this long ago, e.g. 500ms, 10s, 5m, 2h",
@@ -255,10 +258,13 @@ class Parser {
     AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
       arguments_.flow_id = id;
     })->required();
+    AddKind(flow, kKindHelp, &arguments_.kind);
     CLI::App* params = AddListing(&app_, Command::kParams, "params",
                                   "Print the values of a flow's parameter that are used most");
     AddFlow(params, "The flow")->required();
     AddLimit(params, kListRowsMax);
+    params->add_flag("--minute", arguments_.by_minute,
+                     "Order by the calls of the last minute, not of the rule's interval");
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);
@@ -266,6 +272,7 @@ class Parser {
     CLI::App* waiters =
         AddLiveListing(Command::kWaiters, "waiters", "Print the acquires that wait, by flow");
     AddFlow(waiters, "Only waiters of this flow");
+    AddKind(waiters, "Only of rules of the flow (flow) or by value (value)", &arguments_.kind);
     AddClientFilter(waiters, "Only waiters of this client id");
     AddLimit(waiters, kListRowsMax);
     AddSessions();
@@ -357,11 +364,26 @@ class Parser {
                        "Only this namespace");
     CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
                                  "Say whether a file of rules could be loaded; needs no server");
+    check->add_flag("--strict", arguments_.strict, "Exit with 1 if anything is warned of");
     for (CLI::App* app : {load, diff, check}) {
       app->add_option("FILE", arguments_.file,
                       "Sentinel's JSON array of rules; '-': standard input")
           ->required();
     }
+  }
+
+  CLI::Option* AddKind(CLI::App* app, const std::string& help, std::optional<FlowKind>* kind) {
+    return app
+        ->add_option_function<std::string>(
+            "--kind",
+            [kind](const std::string& name) {
+              *kind = FlowKindNamed(name);
+              if (!kind->has_value()) {
+                throw CLI::ValidationError("--kind", "must be flow or value, got " + Quoted(name));
+              }
+            },
+            help)
+        ->type_name("KIND");
   }
 
   CLI::Option* AddFlow(CLI::App* app, const std::string& help) {
@@ -389,7 +411,7 @@ class Parser {
   // One token, or those of a client or flow.
   void AddReclaim() {
     CLI::App* reclaim = AddCommand(&app_, Command::kReclaim, "reclaim",
-                                   "Take back a token, or all tokens of a client or a flow");
+                                   "Take back a token, or all of a client, a flow or a namespace");
     AddLiveServer(reclaim);
     AddInteger<uint64_t>(reclaim, "TOKEN_ID", "The token", 1, kTokenIdMax,
                          [this](uint64_t id) { arguments_.token_id = id; });
@@ -410,11 +432,11 @@ class Parser {
                                         Require("--namespace", CheckNamespace(name));
                                         arguments_.name_space = name;
                                       },
-                                      "The namespace of the client")
+                                      "The namespace of the client; alone: all tokens of its rules")
                                   ->type_name("NS");
     client->needs(name_space);
-    name_space->needs(client);
-    AddFlow(reclaim, "All tokens of this flow");
+    CLI::Option* flow = AddFlow(reclaim, "All tokens of this flow");
+    AddKind(reclaim, kKindHelp, &arguments_.kind)->needs(flow);
     AddReason(reclaim, kReasonHelp)->required();
     AddYes(reclaim);
     reclaim->callback([this] { arguments_.command = WhichReclaim(); });
@@ -423,11 +445,16 @@ class Parser {
   Command WhichReclaim() const {
     const bool client = !arguments_.client_id.empty();
     const bool flow = arguments_.flow_id != 0;
-    if ((arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) != 1) {
-      throw CLI::ValidationError(
-          "reclaim", "takes one of TOKEN_ID, --client ID with --namespace NS, and --flow ID");
+    const bool name_space = !arguments_.name_space.empty() && !client;
+    const int kinds = (arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) +
+                      (name_space ? 1 : 0);
+    if (kinds != 1) {
+      throw CLI::ValidationError("reclaim",
+                                 "takes one of TOKEN_ID, --client ID with --namespace NS, "
+                                 "--flow ID, and --namespace NS");
     }
     if (client) return Command::kReclaimClient;
+    if (name_space) return Command::kReclaimNamespace;
     return flow ? Command::kReclaimFlow : Command::kReclaim;
   }
 
@@ -436,18 +463,38 @@ class Parser {
                                  "Take back all tokens of a flow whose rule was removed");
     AddLiveServer(purge);
     AddFlow(purge, "The flow")->required();
+    AddKind(purge, kKindHelp, &arguments_.kind);
     AddReason(purge, kReasonHelp);
     AddYes(purge);
   }
 
   void AddDrain() {
-    CLI::App* drain =
-        AddCommand(&app_, Command::kDrain, "drain",
-                   "Stop the grants of a flow until `drain --off`; tokens that are out stay");
+    CLI::App* drain = AddCommand(
+        &app_, Command::kDrain, "drain",
+        "Stop the grants of a flow, or of all rules of a namespace, until `drain --off`; tokens "
+        "that are out stay");
     AddLiveServer(drain);
-    AddFlow(drain, "The flow")->required();
+    CLI::Option* flow = AddFlow(drain, "The flow");
+    drain
+        ->add_option_function<std::string>(
+            "--namespace",
+            [this](const std::string& name) {
+              Require("--namespace", CheckNamespace(name));
+              arguments_.name_space = name;
+            },
+            "All rules that this namespace has in force")
+        ->type_name("NS")
+        ->excludes(flow);
+    AddKind(drain, kKindHelp, &arguments_.kind)->needs(flow);
     drain->add_flag("--off", arguments_.off, "Let it grant again");
     AddReason(drain, "Why, for the server's log");
+    drain->callback([this] {
+      const bool flow_given = arguments_.flow_id != 0;
+      if (!flow_given && arguments_.name_space.empty()) {
+        throw CLI::ValidationError("drain", "takes one of --flow ID and --namespace NS");
+      }
+      arguments_.command = flow_given ? Command::kDrain : Command::kDrainNamespace;
+    });
   }
 
   void AddBackup() {
@@ -486,6 +533,7 @@ class Parser {
     AddInteger<int64_t>(history, "--flow", "Only tokens of this flow", 1, INT64_MAX,
                         [filter](int64_t id) { filter->flow_id = id; })
         ->type_name("ID");
+    AddKind(history, kKindOfTokensHelp, &filter->kind);
     AddFilter(history, "--client", "ID", "Only tokens of this client id", &filter->client_id,
               [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
     AddFilter(history, "--namespace", "NS", "Only tokens of clients in this namespace",

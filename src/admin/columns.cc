@@ -176,6 +176,10 @@ constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
     {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
     {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
     {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
+    {{"rate_values_forgotten", "", Kind::kNumber},
+     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->forgotten) : Cell(); }},
+    {{"kind", "KIND", Kind::kText, 0, /*rare=*/true},
+     [](const FlowRow& r) { return Text(r.kind); }},
 });
 
 constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);
@@ -189,6 +193,10 @@ constexpr Column<ParamRow> kParamColumns[] = {
     {{"waiters", "WAITERS", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.waiters); }},
     {{"passed", "PASSED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.passed); }},
     {{"blocked", "BLOCKED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.blocked); }},
+    {{"minute_passed", "MINUTE_PASSED", Kind::kNumber},
+     [](const ParamRow& r) { return Optional(r.minute_passed); }},
+    {{"minute_blocked", "MINUTE_BLOCKED", Kind::kNumber},
+     [](const ParamRow& r) { return Optional(r.minute_blocked); }},
 };
 
 constexpr Column<WaiterRow> kWaiterColumns[] = {
@@ -259,7 +267,7 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) -> Cell { return r.row.rule.flow_id.value; }},
     {{"resource", "RESOURCE", Kind::kText},
      [](const ListedRule& r) { return Text(r.row.rule.resource); }},
-    {{"count", "COUNT", Kind::kNumber},
+    {{"count", "COUNT", Kind::kNumber, 1},
      [](const ListedRule& r) -> Cell { return r.row.rule.count; }},
     {{"threshold_type", "THRESHOLD", Kind::kText},
      [](const ListedRule& r) { return Text(ThresholdTypeName(r.row.rule.threshold_type)); }},
@@ -277,6 +285,7 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) { return Text(core::RuleKindWord(core::KindOf(r.row.rule))); }},
     {{"max_hold_ms", "MAX_HOLD", Kind::kDuration, 0, /*rare=*/true},
      [](const ListedRule& r) -> Cell { return r.row.rule.max_hold_ms; }},
+    {{"limit", "LIMIT", Kind::kText}, [](const ListedRule& r) { return Text(r.limit); }},
 };
 
 }  // namespace

@@ -52,7 +52,10 @@ const ledger::Session* LedgerWalk::FindSession(SessionId id) const {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-Status LedgerWalk::OnFormat(const ledger::Format& /*format*/) { return {}; }
+Status LedgerWalk::OnFormat(const ledger::Format& format) {
+  format_version_ = format.version;
+  return {};
+}
 
 Status LedgerWalk::OnClock(const ledger::ClockMark& mark) {
   mark_ = mark;

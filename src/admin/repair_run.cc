@@ -65,8 +65,13 @@ Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
   for (const ledger::NamespaceEntry& entry : salvaged.namespaces) {
     writer.batch().NamespaceSet(entry);
   }
-  for (const auto& [flow, rule] : salvaged.rules) {
-    writer.batch().RuleSet(rule);
+  for (auto rule = salvaged.rules.begin(); rule != salvaged.rules.end(); ++rule) {
+    // The rule by value comes behind that of the flow, whose record it shares in one namespace.
+    const auto next = std::next(rule);
+    const bool shares = next != salvaged.rules.end() && next->first.id == rule->first.id &&
+                        next->second.name_space == rule->second.name_space;
+    writer.batch().RuleSet(rule->second, shares ? &next->second : nullptr);
+    if (shares) rule = next;
     NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
   }
   for (const auto& [id, session] : salvaged.sessions) {

@@ -216,8 +216,12 @@ class TableWriter : public RowWriter {
     std::vector<std::string> row;
     row.reserve(shown_.size());
     for (Shown& column : shown_) {
-      row.push_back(HumanCell(cells[column.cell], column.kind, now_ms_));
-      if (IsAboveOne(cells[column.cell])) column.needed = true;
+      const Cell& cell = cells[column.cell];
+      row.push_back(HumanCell(cell, column.kind, now_ms_));
+      const bool is_first = held_.size() <= 1;  // Behind the titles.
+      const bool differs = !is_first && std::holds_alternative<std::string_view>(cell) &&
+                           row.back() != held_[1][row.size() - 1];
+      if (IsAboveOne(cell) || differs) column.needed = true;
     }
     if (streaming_) {
       Print(row);
@@ -241,7 +245,7 @@ class TableWriter : public RowWriter {
     uint8_t rank;
     size_t cell;  // Its place among the cells of a row.
     size_t width;
-    bool needed;  // Not a rare one, or a row so far has a number above 1 there.
+    bool needed;  // Not a rare one, or a row so far has a number above 1 or another text there.
   };
 
   static bool IsText(const Shown& column) {
@@ -330,6 +334,7 @@ class DetailWriter : public RowWriter {
   }
 
   void Write(std::span<const Cell> cells) override {
+    if (std::exchange(has_rows_, true)) out_->Write("\n");
     for (size_t i = 0; i < cells.size(); ++i) {
       std::string line = Label(columns_[i]);
       line.resize(width_ + 2, ' ');
@@ -353,6 +358,7 @@ class DetailWriter : public RowWriter {
   const int64_t now_ms_;
   Output* out_;
   size_t width_ = 0;
+  bool has_rows_ = false;
 };
 
 }  // namespace

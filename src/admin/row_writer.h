@@ -24,7 +24,7 @@ enum class Format {
   kJsonl,   // One JSON object a line; null for what is absent.
   kCsv,     // RFC 4180 with a header; lines end with \n. Empty for what is absent. On a terminal,
             // text is shown as in tables.
-  kDetail,  // For people: one "name  value" line a column. For single rows.
+  kDetail,  // For people: one "name  value" line a column; empty lines between rows.
 };
 
 enum class Kind {
@@ -44,7 +44,7 @@ struct ColumnInfo {
   Kind kind = Kind::kText;
   // A table that has no room leaves the highest rank out first; 0 always stays.
   uint8_t rank = 0;
-  // A table shows the column only if a number of its first rows is above 1.
+  // A table shows the column only if a number of its first rows is above 1, or their texts differ.
   bool rare = false;
 };
 

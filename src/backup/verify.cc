@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/stand_in_rule.h"
 #include "core/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/deadline_bound.h"
@@ -156,6 +157,7 @@ class Verifier : public store::LedgerVisitor {
 
   Status OnFormat(const ledger::Format& format) override {
     ids_.emplace(format.token_id_key);
+    has_kinds_ = format.version >= core::kFirstFormatWithKinds;
     return {};
   }
   Status OnClock(const ledger::ClockMark& mark) override {
@@ -188,6 +190,7 @@ class Verifier : public store::LedgerVisitor {
   void CheckEntry(const ledger::HistoryEntry& entry);
   void CheckHistorySeal(const ledger::HistoryEntry& entry);
   void CheckEnded();
+  void CheckRule(const ledger::Token& token);
   void CheckTokenId(const ledger::Token& token);
   void CheckAgainstSeal(const ledger::Token& token);
   void CheckClock();
@@ -207,8 +210,9 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::Seal> seal_;
   int64_t watermark_ms_ = 0;
   std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // Those no rule was seen of.
-  absl::flat_hash_map<int64_t, std::string> namespace_of_flow_;
-  std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
+  bool has_kinds_ = true;  // Tokens have a rule of their kind.
+  absl::flat_hash_map<FlowKey, std::string> namespace_of_flow_;
+  std::map<FlowKey, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
   std::set<std::pair<std::string, std::string>> named_clients_;
   absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   std::optional<ledger::HistoryEntry> last_entry_;
@@ -264,11 +268,13 @@ Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   if (const Status name = CheckNamespace(rule.name_space); !name.ok()) {
     problems_->AddRule(ProblemKind::kRule, rule, "has a bad namespace: it " + name.message());
   }
-  if (!ledger::IsInForce(rule.state)) removed_rules_.emplace(rule.flow.value, rule);
-  const auto [owner, is_first] = namespace_of_flow_.emplace(rule.flow.value, rule.name_space);
+  const FlowKey key{rule.flow, FlowKindIf(parsed.ok() && parsed->param.has_value())};
+  if (!ledger::IsInForce(rule.state)) removed_rules_.emplace(key, rule);
+  const auto [owner, is_first] = namespace_of_flow_.emplace(key, rule.name_space);
   if (!is_first) {
-    problems_->AddRule(ProblemKind::kDuplicateFlow, rule,
-                       "shares its flow id with namespace " + Quoted(owner->second));
+    problems_->AddRule(
+        ProblemKind::kDuplicateFlow, rule,
+        "shares its flow id with another of its kind, of namespace " + Quoted(owner->second));
   }
   return {};
 }
@@ -381,9 +387,9 @@ Status Verifier::OnRate(const ledger::RateBucket& bucket) {
     problems_->Add({kind, std::string(FamilyName(Family::kRates)), ToHex({key, sizeof(key)}),
                     "a window of calls a second of flow " + Num(bucket.key.flow.value) + what});
   };
-  const bool has_rule =
-      unreadable_.contains(Family::kRules) || namespace_of_flow_.contains(bucket.key.flow.value);
-  if (!has_rule) add(ProblemKind::kRate, ": the flow has no rule");
+  const bool has_rule = unreadable_.contains(Family::kRules) ||
+                        namespace_of_flow_.contains({bucket.key.flow, FlowKind::kFlow});
+  if (!has_rule) add(ProblemKind::kRate, ": it has no rule of the flow");
   if (seal_.has_value() && bucket.key.begin_ms > seal_->ledger_ms) {
     add(ProblemKind::kFuture, " begins" + AtAfterSeal(bucket.key.begin_ms));
   }
@@ -418,16 +424,26 @@ Status Verifier::OnToken(const ledger::Token& token) {
     problems_->AddToken(ProblemKind::kTokenSession, token,
                         "is of a session that is not in the ledger");
   }
-  if (!unreadable_.contains(Family::kRules) && !namespace_of_flow_.contains(token.flow.value)) {
-    problems_->AddToken(ProblemKind::kTokenRule, token, "is of a flow without a rule");
-  }
-  removed_rules_.erase(token.flow.value);
+  CheckRule(token);
   if (token.key.deadline_ms < watermark_ms_) {
     problems_->AddToken(ProblemKind::kWatermark, token,
                         "has its deadline at " + std::to_string(token.key.deadline_ms) +
                             " ms, below the watermark at " + std::to_string(watermark_ms_) + " ms");
   }
   return {};
+}
+
+// Before kinds, a rule of either kind would do.
+void Verifier::CheckRule(const ledger::Token& token) {
+  const FlowKey own{token.flow, FlowKindIf(token.param.has_value())};
+  const FlowKey other{token.flow, OtherThan(own.kind)};
+  const bool has_rule =
+      namespace_of_flow_.contains(own) || (!has_kinds_ && namespace_of_flow_.contains(other));
+  if (!unreadable_.contains(Family::kRules) && !has_rule) {
+    problems_->AddToken(ProblemKind::kTokenRule, token, "is of a flow without a rule");
+  }
+  removed_rules_.erase(own);
+  if (!has_kinds_) removed_rules_.erase(other);
 }
 
 void Verifier::CheckTokenId(const ledger::Token& token) {
@@ -548,33 +564,6 @@ class DuplicateFinder : public store::LedgerVisitor {
 };
 
 }  // namespace
-
-std::string_view ProblemName(ProblemKind kind) {
-  switch (kind) {
-    case ProblemKind::kUndecodable: return "undecodable";
-    case ProblemKind::kUnreadable: return "unreadable";
-    case ProblemKind::kTokenId: return "token_id";
-    case ProblemKind::kTokenFamily: return "token_family";
-    case ProblemKind::kTokenTime: return "token_time";
-    case ProblemKind::kTokenFence: return "token_fence";
-    case ProblemKind::kTokenSession: return "token_session";
-    case ProblemKind::kTokenRule: return "token_rule";
-    case ProblemKind::kDuplicateFence: return "duplicate_fence";
-    case ProblemKind::kRequestId: return "request_id";
-    case ProblemKind::kWatermark: return "watermark";
-    case ProblemKind::kSession: return "session";
-    case ProblemKind::kDuplicateClient: return "duplicate_client";
-    case ProblemKind::kRule: return "rule";
-    case ProblemKind::kDuplicateFlow: return "duplicate_flow";
-    case ProblemKind::kNamespace: return "namespace";
-    case ProblemKind::kClock: return "clock";
-    case ProblemKind::kRate: return "rate";
-    case ProblemKind::kHistory: return "history";
-    case ProblemKind::kSeal: return "seal";
-    case ProblemKind::kFuture: return "future";
-  }
-  return "unknown";
-}
 
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
                              VerifyWatcher* watcher) {

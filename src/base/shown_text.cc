@@ -97,7 +97,7 @@ std::string ShownJson(std::string_view json) {
 }
 
 std::string ShownParam(const Param& param) {
-  const std::string text = ParamText(param);
+  std::string text = ParamText(param);
   switch (param.type) {
     case ParamType::kInt:
     case ParamType::kBoolean: return text;

@@ -20,8 +20,8 @@ namespace nowcalls::command {
 namespace {
 
 constexpr char kFooter[] =
-    "Exit codes: 0 done; 1 refused, or no such token; 64 usage is wrong; 69 the server cannot be "
-    "reached; 74 the output cannot be written.\n\n"
+    "Exit codes: 0 done; 1 refused, or no such token or flow; 64 usage is wrong; 69 the server "
+    "cannot be reached; 74 the output cannot be written.\n\n"
     "Environment: NOWCALLS_SERVER, NOWCALLS_NAMESPACE and NOWCALLS_CLIENT_ID stand for --server, "
     "--namespace and --client-id.\n";
 

@@ -51,10 +51,12 @@ std::string FlowLine(const wire::FlowRow& flow, const TopRates& rates, int64_t n
   return Line("%c %10" PRId64 "  %s %9" PRIu64 " %9s %7" PRIu64 " %7s %9.0f %9.0f  ",
               selected ? '>' : ' ', flow.flow_id, Bar(flow).c_str(), uint64_t{flow.now_calls},
               level.c_str(), uint64_t{flow.waiters.value_or(0)},
-              Since(flow.oldest_issued_ms, now_ms).c_str(), rates.GrantedPerSecond(flow.flow_id),
-              rates.RefusedPerSecond(flow.flow_id)) +
-         TerminalText(flow.resource) + (flow.draining ? "  (draining)" : "") +
-         (flow.removed ? "  (no rule)" : "");
+              Since(flow.oldest_issued_ms, now_ms).c_str(),
+              rates.GrantedPerSecond(wire::KeyOf(flow)),
+              rates.RefusedPerSecond(wire::KeyOf(flow))) +
+         TerminalText(flow.resource) +
+         (wire::KeyOf(flow).kind == FlowKind::kValue ? "  (by value)" : "") +
+         (flow.draining ? "  (draining)" : "") + (flow.removed ? "  (no rule)" : "");
 }
 
 std::vector<std::string> Details(const TopSnapshot& snapshot, int64_t flow) {
@@ -102,12 +104,12 @@ void Cut(size_t columns, std::string* line) {
 
 void TopRates::Take(const TopSnapshot& snapshot) {
   const double seconds = static_cast<double>(snapshot.ledger_ms - ledger_ms_) / 1000;
-  std::map<int64_t, Rate> rates;
+  std::map<FlowKey, Rate> rates;
   for (const wire::FlowRow& flow : snapshot.flows) {
-    Rate& rate = rates[flow.flow_id];
+    Rate& rate = rates[wire::KeyOf(flow)];
     rate.granted = flow.counters ? flow.counters->granted : 0;
     rate.refused = Refused(flow);
-    const auto before = rates_.find(flow.flow_id);
+    const auto before = rates_.find(wire::KeyOf(flow));
     // Counters begin anew with a server.
     if (before == rates_.end() || seconds <= 0 || rate.granted < before->second.granted) continue;
     if (rate.refused < before->second.refused) continue;
@@ -121,15 +123,14 @@ void TopRates::Take(const TopSnapshot& snapshot) {
 void SortFlows(TopOrder order, const TopRates& rates, std::vector<wire::FlowRow>* flows) {
   const auto key = [&](const wire::FlowRow& flow) {
     const double waiters = static_cast<double>(flow.waiters.value_or(0));
+    const FlowKey of = wire::KeyOf(flow);
     switch (order) {
-      case TopOrder::kFullest: return std::tuple(-Fullness(flow), -waiters, flow.flow_id);
+      case TopOrder::kFullest: return std::tuple(-Fullness(flow), -waiters, of);
       case TopOrder::kBusiest:
-        return std::tuple(
-            -rates.GrantedPerSecond(flow.flow_id) - rates.RefusedPerSecond(flow.flow_id), -waiters,
-            flow.flow_id);
+        return std::tuple(-rates.GrantedPerSecond(of) - rates.RefusedPerSecond(of), -waiters, of);
       case TopOrder::kFlow: break;
     }
-    return std::tuple(0.0, 0.0, flow.flow_id);
+    return std::tuple(0.0, 0.0, of);
   };
   std::sort(flows->begin(), flows->end(),
             [&](const wire::FlowRow& a, const wire::FlowRow& b) { return key(a) < key(b); });

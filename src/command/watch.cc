@@ -92,7 +92,7 @@ Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen) {
       {.flow_id = chosen, .client_id = {}, .min_age_ms = 0, .page = {.limit = kDetailRowsMax}});
   if (!tokens.ok()) return tokens.status();
   snapshot.tokens = std::move(tokens->rows);
-  auto waiters = client->Waiters({.flow_id = chosen, .client_id = {}, .limit = kDetailRowsMax});
+  auto waiters = client->Waiters({.flow_id = chosen, .limit = kDetailRowsMax});
   if (!waiters.ok()) return waiters.status();
   snapshot.waiters = *std::move(waiters);
   return snapshot;
@@ -184,12 +184,30 @@ int WatchOnTerminal(const Arguments& arguments) {
   }
 }
 
+void PrintFlow(const Arguments& arguments, const wire::FlowRow& flow) {
+  const long long id = flow.flow_id;  // NOLINT(google-runtime-int): of printf.
+  const std::string level = flow.level ? std::to_string(*flow.level) : "null";
+  const auto waiters = static_cast<unsigned long long>(flow.waiters.value_or(0));  // NOLINT
+  const auto now_calls = static_cast<unsigned long long>(flow.now_calls);          // NOLINT
+  const FlowKind kind = wire::KeyOf(flow).kind;
+  if (arguments.json) {
+    std::printf(
+        "{\"flow_id\":%lld,\"now_calls\":%llu,\"level\":%s,\"waiters\":%llu,"
+        "\"kind\":\"%s\"}\n",
+        id, now_calls, level.c_str(), waiters, std::string(FlowKindName(kind)).c_str());
+  } else {
+    std::printf("flow %lld%s (%s): %llu of %s calls in progress, %llu waiting\n", id,
+                kind == FlowKind::kValue ? " by value" : "", TerminalText(flow.resource).c_str(),
+                now_calls, flow.level ? level.c_str() : "-", waiters);
+  }
+}
+
 // That of the flow that top was asked for, unless the server knows it or is not there to tell.
 Status UnknownFlow(const Arguments& arguments) {
   if (arguments.flows.empty()) return {};
   const auto client = Connect(arguments);
   if (!client.ok()) return {};
-  Status status = (*client)->Flow(arguments.flows.front().flow.value).status();
+  Status status = (*client)->Flow({arguments.flows.front().flow.value}).status();
   return status.code() == StatusCode::kInvalidArgument ? status : Status();
 }
 
@@ -198,20 +216,10 @@ Status UnknownFlow(const Arguments& arguments) {
 int ShowFlow(const Arguments& arguments) {
   const auto client = Connect(arguments);
   if (!client.ok()) return ComplainOf(client.status());
-  const Result<wire::FlowRow> flow = (*client)->Flow(arguments.flows.front().flow.value);
+  const Result<wire::FlowRow> flow = (*client)->Flow({arguments.flows.front().flow.value});
   if (!flow.ok()) return ComplainOf(flow.status());
-  const long long id = flow->flow_id;  // NOLINT(google-runtime-int): of printf.
-  const std::string level = flow->level ? std::to_string(*flow->level) : "null";
-  const auto waiters = static_cast<unsigned long long>(flow->waiters.value_or(0));  // NOLINT
-  const auto now_calls = static_cast<unsigned long long>(flow->now_calls);          // NOLINT
-  if (arguments.json) {
-    std::printf("{\"flow_id\":%lld,\"now_calls\":%llu,\"level\":%s,\"waiters\":%llu}\n", id,
-                now_calls, level.c_str(), waiters);
-  } else {
-    std::printf("flow %lld (%s): %llu of %s calls in progress, %llu waiting\n", id,
-                TerminalText(flow->resource).c_str(), now_calls, flow->level ? level.c_str() : "-",
-                waiters);
-  }
+  PrintFlow(arguments, *flow);
+  for (const wire::FlowRow& by_value : flow->by_value) PrintFlow(arguments, by_value);
   return kExitOk;
 }
 

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "base/text.h"
+#include "core/notices.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/stand_in_rule.h"
 #include "ledger/deadline_bound.h"
 
 namespace nowcalls::core {
@@ -28,6 +30,13 @@ std::string TokenText(const Books& books, TokenSlot slot) {
 }
 
 }  // namespace
+
+FirstRecords Loading::first_records() const {
+  if (found_.version == ledger::kFormatVersion) return {};
+  FirstRecords records{found_, stand_ins_, idle_};
+  records.format->version = ledger::kFormatVersion;
+  return records;
+}
 
 void Loading::ExpectSeal(const ledger::Seal& seal) {
   times_.SetSealed(seal.ledger_ms);
@@ -63,10 +72,10 @@ Status Loading::LoadRule(const ledger::RuleEntry& entry) {
     return Status::Corruption(where + ": holds flowId " + std::to_string(rule->flow_id.value));
   }
   FlowTable& flows = books_->flows();
-  const FlowSlot slot = flows.FindOrAdd(entry.flow);
+  const FlowSlot slot = flows.FindOrAdd(rule->key());
   Flow& flow = flows.at(slot);
   if (flow.rule != nullptr) {
-    return Status::Corruption(where + ": another namespace owns the flowId too");
+    return Status::Corruption(where + ": another rule of its kind has the flowId too");
   }
   flows.SetRule(slot, flows.FindOrAddNamespace(entry.name_space), *rule,
                 books_->options().resource_timeout_factor);
@@ -109,7 +118,7 @@ Status Loading::LoadHistory(ledger::HistoryBlock block) {
 
 Status Loading::LoadRate(const ledger::RateBucket& bucket) {
   const FlowId flow = bucket.key.flow;
-  const FlowSlot slot = books_->flows().Find(flow);
+  const FlowSlot slot = books_->flows().Find({flow, FlowKind::kFlow});
   if (slot == kNoFlow || books_->flows().at(slot).rule == nullptr) {
     return Status::Corruption("flow " + std::to_string(flow.value) +
                               " has a window of calls a second, but its rule is missing");
@@ -132,9 +141,9 @@ Status Loading::LoadToken(const ledger::Token& token) {
     return Status::Corruption(TokenText(token) + ": its session " +
                               std::to_string(token.session.value) + " is missing");
   }
-  const FlowSlot flow_slot = books_->flows().Find(token.flow);
-  if (flow_slot == kNoFlow || books_->flows().at(flow_slot).rule == nullptr) {
-    return Status::Corruption("flow " + std::to_string(token.flow.value) +
+  const FlowSlot flow_slot = FlowOf(token);
+  if (flow_slot == kNoFlow) {
+    return Status::Corruption(FlowText({token.flow, FlowKindIf(token.param.has_value())}) +
                               " has tokens, but its rule is missing");
   }
   TokenTable& tokens = books_->tokens();
@@ -158,6 +167,23 @@ Status Loading::LoadToken(const ledger::Token& token) {
   tokens_.Add(token.fence.value, slot);
   unchecked_ids_.emplace_back(token.key.id, slot);
   return unchecked_ids_.size() < kIdsTogether ? Status::Ok() : CheckIds();
+}
+
+// The flow of the token's kind. Formats without kinds have a rule of the other kind, perhaps; then
+// the tokens of this kind get one that counts as removed. kNoFlow: a rule is missing.
+FlowSlot Loading::FlowOf(const ledger::Token& token) {
+  FlowTable& flows = books_->flows();
+  const FlowKey key{token.flow, FlowKindIf(token.param.has_value())};
+  const FlowSlot found = flows.Find(key);
+  if (found != kNoFlow || found_.version >= kFirstFormatWithKinds) return found;
+  const FlowSlot other = flows.Find({key.id, OtherThan(key.kind)});
+  if (other == kNoFlow) return kNoFlow;
+  const FlowSlot slot = flows.FindOrAdd(key);
+  flows.SetRule(slot, flows.at(other).name_space, StandInRule(*flows.at(other).rule),
+                books_->options().resource_timeout_factor);
+  flows.MarkRemoved(slot);
+  stand_ins_.push_back(key);
+  return slot;
 }
 
 // An id that passed the checksums of the ledger may still have been changed, where nothing but its
@@ -219,11 +245,16 @@ void Loading::LinkTokens() {
   }
 }
 
-Status Loading::CheckRemovedRules() const {
+Status Loading::CheckRemovedRules() {
   const FlowTable& flows = books_->flows();
-  for (const auto& [id, slot] : flows.by_id()) {
-    if (flows.at(slot).removed && flows.at(slot).tokens.size == 0) {
-      return Status::Corruption("flow " + std::to_string(id) +
+  for (const auto& [key, slot] : flows.by_key()) {
+    if (!flows.at(slot).removed || flows.at(slot).tokens.size > 0) continue;
+    // Before kinds, tokens of the other kind kept it.
+    const FlowKey other{key.id, OtherThan(key.kind)};
+    if (std::find(stand_ins_.begin(), stand_ins_.end(), other) != stand_ins_.end()) {
+      idle_.push_back(key);
+    } else {
+      return Status::Corruption(FlowText(key) +
                                 " has a rule that was removed, and no tokens to keep it for");
     }
   }
@@ -248,7 +279,7 @@ Status Loading::CheckNamespacesHaveRules() const {
   const FlowTable& flows = books_->flows();
   for (uint32_t i = 0; i < flows.namespace_slots(); ++i) {
     const Namespace& name_space = flows.name_space(NamespaceSlot(i));
-    if (name_space.source.empty() || !name_space.rule_ids.empty()) continue;
+    if (name_space.source.empty() || !name_space.rule_keys.empty()) continue;
     return Status::Corruption("namespace " + name_space.name + " takes its rules from " +
                               name_space.source + ", but they are missing");
   }

@@ -23,13 +23,21 @@
 
 namespace nowcalls::core {
 
+// What the first batch has to record of a ledger of an earlier format.
+struct FirstRecords {
+  std::optional<ledger::Format> format{};  // To set; none: the ledger has this program's.
+  std::vector<FlowKey> rules{};            // Made for tokens that had none of their kind.
+  std::vector<FlowKey> idle{};             // Removed, and without tokens of their kind.
+};
+
 class Loading {
  public:
   explicit Loading(Books* books) : books_(books) {}
 
-  // The ledger is of an earlier format: the first batch sets this one.
-  void SetFormat(const ledger::Format& format) { format_to_set_ = format; }
-  const std::optional<ledger::Format>& format_to_set() const { return format_to_set_; }
+  // The format that the ledger has; before all else.
+  void SetFormat(const ledger::Format& found) { found_ = found; }
+  // What the first batch of the start records.
+  FirstRecords first_records() const;
 
   // What the last batch says, before all entities: how many tokens to make room for, and which
   // times had come. A new ledger has none.
@@ -49,10 +57,11 @@ class Loading {
   Status Finish(const std::optional<ledger::Seal>& seal);
 
  private:
+  FlowSlot FlowOf(const ledger::Token& token);
   Status CheckIds();
   Status IndexTokens();
   void LinkTokens();
-  Status CheckRemovedRules() const;
+  Status CheckRemovedRules();
   Status CheckNamespacesHaveRules() const;
   Status CheckSums(const ledger::Seal& seal) const;
   Status CheckNumbers(uint64_t next_fence) const;
@@ -60,7 +69,9 @@ class Loading {
   Status CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const;
 
   Books* const books_;
-  std::optional<ledger::Format> format_to_set_;
+  ledger::Format found_;
+  std::vector<FlowKey> stand_ins_;
+  std::vector<FlowKey> idle_;
   FutureTimes times_;
   int64_t last_end_ms_ = 0;  // Of the history.
   bool has_rates_ = false;

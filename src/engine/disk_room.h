@@ -19,14 +19,20 @@ class DiskRoom {
   static constexpr uint64_t kFilesLow = 64;
   static constexpr uint64_t kFilesHigh = 128;
 
-  explicit DiskRoom(const Limits& limits)
-      : low_bytes_(limits.disk_free_low_bytes), high_bytes_(limits.disk_free_high()) {}
+  explicit DiskRoom(const Limits& limits) { SetMarks(limits); }
+
+  // For the looks from the next Update on.
+  void SetMarks(const Limits& limits) {
+    low_bytes_ = limits.disk_free_low_bytes;
+    high_bytes_ = limits.disk_free_high();
+  }
 
   // Returns the line to log; empty unless low() has changed. A file system that does not tell its
   // free bytes changes nothing; one that does not tell its free inodes has enough.
   std::string Update(std::optional<uint64_t> free_bytes,
                      std::optional<uint64_t> free_files = std::nullopt) {
     free_bytes_ = free_bytes;
+    free_files_ = free_files;
     if (!free_bytes.has_value()) return "";
     const bool was_low = low_;
     const bool few_files =
@@ -49,11 +55,13 @@ class DiskRoom {
 
   bool low() const { return low_; }
   std::optional<uint64_t> free_bytes() const { return free_bytes_; }
+  std::optional<uint64_t> free_files() const { return free_files_; }
 
  private:
-  const uint64_t low_bytes_;
-  const uint64_t high_bytes_;
-  std::optional<uint64_t> free_bytes_;  // At the last look.
+  uint64_t low_bytes_ = 0;
+  uint64_t high_bytes_ = 0;
+  std::optional<uint64_t> free_bytes_;  // At the last look, as the next.
+  std::optional<uint64_t> free_files_;
   bool low_ = false;
 };
 

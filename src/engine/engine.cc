@@ -221,6 +221,13 @@ void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint6
   if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, LogTopic::kServer, news, {});
 }
 
+void Engine::SetOptions(const core::CoreOptions& options) {
+  impl_->options.limits = options.limits;
+  impl_->core->SetOptions(options);
+  impl_->disk.SetMarks(options.limits);
+  OnDiskSpace(impl_->disk.free_bytes(), impl_->disk.free_files());
+}
+
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
   if (!impl_->due_may_end()) return std::nullopt;
   return impl_->core->BeginScan(now);

@@ -75,6 +75,10 @@ class Engine {
   void OnDiskSpace(std::optional<uint64_t> free_bytes,
                    std::optional<uint64_t> free_files = std::nullopt);
 
+  // Settings that change while the server runs: limits, guards and the pace of the sweep, from now
+  // on. See Core::SetOptions for what stays as it was.
+  void SetOptions(const core::CoreOptions& options);
+
   // Time. The driver calls OnTime at NextDeadline or soon after; kNever: no timer is needed. A
   // moment in the past means: in the next turn, after other input was read. A driver that is late
   // first reads what has arrived meanwhile, so that no client that was in time suffers.

@@ -85,7 +85,8 @@ enum class RuleState : uint8_t {
 // Whether its namespace has the rule now.
 constexpr bool IsInForce(RuleState state) { return state != RuleState::kRemoved; }
 
-// The rule of a flow. Every flow with live tokens has one.
+// A rule of a flow. Every flow with live tokens has one for them: of the flow for those without a
+// parameter, by value for the others. A namespace has at most one of each kind of a flow id.
 struct RuleEntry {
   std::string name_space;
   FlowId flow;

@@ -21,10 +21,7 @@ class Loader : public store::LedgerVisitor {
     options_.token_id_key = format.token_id_key;
     core_ = std::make_unique<core::Core>(options_);
     format_version_ = format.version;
-    if (format.version == ledger::kFormatVersion) return Status::Ok();
-    ledger::Format raised = format;
-    raised.version = ledger::kFormatVersion;
-    core_->loading().SetFormat(raised);
+    core_->loading().SetFormat(format);
     return Status::Ok();
   }
   Status OnClock(const ledger::ClockMark& mark) override {

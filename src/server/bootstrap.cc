@@ -258,7 +258,7 @@ HostPort OwnAddress(HostPort address) {
   return address;
 }
 
-Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
+Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
   std::optional<LongStart> starting(std::in_place);
@@ -288,6 +288,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   LogRecovered(*ledger, watch.Ms());
   WarnIfBeyondLimits(*ledger, config.core.limits);
 
+  again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
   Server server(
       config, &*ledger, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
@@ -301,7 +302,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
         port_file.Remove();
         return (*store)->Close();
       },
-      &board);
+      &board, std::move(again));
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
@@ -330,10 +331,11 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
 
 }  // namespace
 
-int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules,
-          const store::RocksStoreOptions& store) {
+int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
+          std::vector<LoadedRuleFile> rules, const store::RocksStoreOptions& store) {
+  ConfigAgain again{.at_start = config, .read = std::move(read_again)};
   Status status = PrepareProcess(&config);
-  if (status.ok()) status = Run(config, std::move(rules), store);
+  if (status.ok()) status = Run(config, std::move(again), std::move(rules), store);
   if (status.ok()) return kExitOk;
   LogAt(LogLevel::kError, status.message());
   return ExitCodeOf(status);

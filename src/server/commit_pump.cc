@@ -25,7 +25,7 @@ void CommitPump::Start(uv_loop_t* loop) {
           .done = [this] { OnCommitDone(); },
           .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
           .slow = [this](const std::string& what) { LogSlowHere(what); }},
-      DiskWatch{2 * config_->core.limits.disk_free_high(),
+      DiskWatch{NearBytes(config_->core.limits),
                 [this](std::optional<uint64_t> bytes, std::optional<uint64_t> files) {
                   OnDiskSpace(bytes, files);
                 }});

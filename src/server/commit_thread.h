@@ -64,6 +64,9 @@ class CommitThread {
   // REQUIRES: !busy(), and nothing is submitted afterwards.
   void Finish(std::function<Status()> close);
 
+  // Thread: any. DiskWatch::near_bytes from now on.
+  void SetDiskNear(uint64_t bytes) { near_bytes_ = bytes; }
+
   // From Commit or Finish until just before `done`.
   bool busy() const { return worker_.busy(); }
   // Runs `done` now if it is due; otherwise the loop's next poll does.
@@ -89,6 +92,7 @@ class CommitThread {
   const DurabilityChoice durability_;
   const Events events_;
   const DiskWatch disk_watch_;
+  std::atomic<uint64_t> near_bytes_;  // Of disk_watch_ at first.
 
   const ledger::CommitBatch* batch_ = nullptr;  // The job; nullptr means close_.
   std::function<Status()> close_;

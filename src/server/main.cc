@@ -79,7 +79,8 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   if (invocation->command == Command::kHelp) return Print(HelpText());
   if (invocation->command == Command::kHelpMarkdown) return Print(SettingsPage());
   if (invocation->command == Command::kVersion) return Print(VersionText());
-  std::vector<LoadedRuleFile> rules = ReadRuleFiles(invocation->config.rules);
+  std::vector<LoadedRuleFile> rules =
+      ReadRuleFiles(invocation->config.rules, invocation->config.rules_strict);
   const bool checks = invocation->command == Command::kCheckConfig;
   if (const Status wrong = CheckRuleFiles(rules);
       !wrong.ok() && (checks || !HasLedger(invocation->config))) {
@@ -96,7 +97,8 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   for (const std::string& sentence : SettingSentences(*invocation)) {
     LogAt(LogLevel::kDebug, sentence);
   }
-  const int exit_code = Serve(invocation->config, std::move(rules), store);
+  const auto read_again = [argc, argv] { return ReadInvocation(argc, argv, OurEnvironment()); };
+  const int exit_code = Serve(invocation->config, read_again, std::move(rules), store);
   FlushLog();
   return exit_code;
 }

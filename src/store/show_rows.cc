@@ -31,6 +31,13 @@ Status ShowDecoded(Family family, std::string_view key, const Result<T>& decoded
   return (visitor->*show)(*decoded);
 }
 
+Status ShowRules(std::string_view key, std::string_view value, LedgerVisitor* visitor) {
+  const Result<std::vector<ledger::RuleEntry>> rules = ledger::DecodeRules(key, value);
+  if (!rules.ok()) return visitor->OnBadRecord({Family::kRules, ShownKey(key), rules.status()});
+  for (const ledger::RuleEntry& rule : *rules) NOWCALLS_RETURN_IF_ERROR(visitor->OnRule(rule));
+  return {};
+}
+
 Status ShowUnknown(Family family, std::string_view key, const char* problem,
                    LedgerVisitor* visitor) {
   return visitor->OnBadRecord({family, ShownKey(key), Status::Corruption(problem)});
@@ -46,8 +53,7 @@ Status ShowRow(Family family, std::string_view key, std::string_view value,
         return ShowDecoded(family, key, ledger::DecodeNamespace(key, value), visitor,
                            &LedgerVisitor::OnNamespace);
       }
-      return ShowDecoded(family, key, ledger::DecodeRule(key, value), visitor,
-                         &LedgerVisitor::OnRule);
+      return ShowRules(key, value, visitor);
     case Family::kSessions:
       return ShowDecoded(family, key, ledger::DecodeSession(key, value), visitor,
                          &LedgerVisitor::OnSession);

@@ -96,6 +96,11 @@ std::optional<uint64_t> WindowLimit(const FlowRow& row) {
   return row.rate->limit;
 }
 
+std::optional<uint64_t> ValuesForgotten(const FlowRow& row) {
+  if (!row.rate) return std::nullopt;
+  return row.rate->forgotten;
+}
+
 std::string_view RefusalWord(size_t r) { return RefusedByName(static_cast<RefusedBy>(r)); }
 std::string_view EndWord(size_t r) { return EndReasonName(static_cast<EndReason>(r)); }
 
@@ -136,6 +141,9 @@ const std::vector<Family>& Families() {
            &FlowRate::borrowed),
       Rate("nowcalls_flow_rate_blocked", kCounter, "Calls that a rate or a parameter blocked.",
            &FlowRate::blocked),
+      One("nowcalls_flow_rate_values_forgotten", kCounter,
+          "Values of the parameter that were forgotten while their limit was in use.",
+          ValuesForgotten),
       Rate("nowcalls_flow_rate_window_calls", kGauge, "Calls in the rule's window that ends now.",
            &FlowRate::in_window),
       One("nowcalls_flow_rate_window_limit", kGauge, "Most calls that the window may have.",
@@ -144,16 +152,21 @@ const std::vector<Family>& Families() {
   return families;
 }
 
-Labels LabelsOf(const FlowRow& row) {
-  return {{"flow_id", std::to_string(row.flow_id)},
-          {"namespace", row.name_space},
-          {"resource", row.resource}};
+// A rule by value has a label more where its flow id has a rule of the flow, too: no two series may
+// have the same labels, and those of flow ids with one rule keep theirs.
+Labels LabelsOf(const FlowRow& row, bool has_other) {
+  const FlowKey key = wire::KeyOf(row);
+  const Labels labels = {{"flow_id", std::to_string(key.id.value)},
+                         {"namespace", row.name_space},
+                         {"resource", row.resource}};
+  const bool is_second = key.kind == FlowKind::kValue && has_other;
+  return is_second ? labels.With("kind", FlowKindName(key.kind)) : labels;
 }
 
 }  // namespace
 
-bool FlowMetrics::Add(const FlowLook& flow, size_t text_bytes_max) {
-  Labels labels = LabelsOf(flow.row);
+bool FlowMetrics::Add(const FlowLook& flow, bool has_other, size_t text_bytes_max) {
+  Labels labels = LabelsOf(flow.row, has_other);
   MetricWriter sizes(MetricFormat::kPrometheus);
   sizes.CountOnly();
   for (const Family& family : Families()) {

@@ -25,8 +25,9 @@ class FlowMetrics {
   // `ledger_ms`: of which ages are told.
   explicit FlowMetrics(int64_t ledger_ms) : ledger_ms_(ledger_ms) {}
 
-  // False: with this flow the text could have more than `text_bytes_max`; it is not taken.
-  bool Add(const FlowLook& flow, size_t text_bytes_max = kTextBytesMax);
+  // `has_other`: the flow id has a rule of the other kind, too. False: with this flow the text
+  // could have more than `text_bytes_max`; it is not taken.
+  bool Add(const FlowLook& flow, bool has_other, size_t text_bytes_max = kTextBytesMax);
   // What it keeps in memory.
   size_t held_bytes() const { return held_bytes_; }
 

@@ -1,5 +1,6 @@
 #include "web/http_door.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -20,7 +20,8 @@ namespace {
 
 constexpr size_t kHeadBytes = 64;  // More than a method and the longest path that is looked for.
 constexpr int kAcceptsPerTurn = 64;
-constexpr auto kRest = std::chrono::milliseconds(20);
+
+int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 bool Begins(const std::vector<std::string>& paths, std::string_view begin) {
   return std::any_of(paths.begin(), paths.end(),
@@ -64,6 +65,7 @@ Status HttpDoor::Start() {
   if (epoll_fd_ < 0 || end_fd_ < 0) {
     return Status::IoError("cannot serve HTTP: " + std::generic_category().message(errno));
   }
+  spare_fd_ = OpenSpare();
   Watch(end_fd_, EPOLLIN);
   Watch(probes_->wait_fd(), EPOLLIN);
   for (const int fd : listening_) Watch(fd, EPOLLIN);
@@ -81,6 +83,7 @@ HttpDoor::~HttpDoor() {
     thread_.join();
   }
   while (!undecided_.empty()) Close(undecided_.begin()->first);
+  if (spare_fd_ >= 0) close(spare_fd_);
   if (end_fd_ >= 0) close(end_fd_);
   if (epoll_fd_ >= 0) close(epoll_fd_);
 }
@@ -114,6 +117,7 @@ void HttpDoor::Run() {
       }
     }
     guests_->CloseSlow(BoottimeMs());
+    GoOn();
   }
 }
 
@@ -122,10 +126,7 @@ void HttpDoor::AcceptAll(int listening) {
     SocketAddress peer;
     const int fd = accept4(listening, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-      const bool no_room =
-          errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-      // The connection waits, and would be told again at once.
-      if (no_room) std::this_thread::sleep_for(kRest);
+      if (errno == EMFILE || errno == ENFILE) RefuseOne(listening);
       return;
     }
     const int64_t close_at_ms = BoottimeMs() + request_ms_max_;
@@ -138,6 +139,24 @@ void HttpDoor::AcceptAll(int listening) {
     Watch(fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
     Look(fd);  // Mostly its request is there already.
   }
+}
+
+// One that is not accepted would be told of again at once.
+void HttpDoor::RefuseOne(int listening) {
+  if (spare_fd_ >= 0) close(spare_fd_);
+  const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd >= 0) close(fd);
+  spare_fd_ = OpenSpare();
+  if (spare_fd_ >= 0) return;
+  for (const int each : listening_) epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, each, nullptr);
+  rests_ = true;
+}
+
+// Once there are files again.
+void HttpDoor::GoOn() {
+  if (!rests_ || (spare_fd_ = OpenSpare()) < 0) return;
+  for (const int each : listening_) Watch(each, EPOLLIN);
+  rests_ = false;
 }
 
 void HttpDoor::Look(int fd) {

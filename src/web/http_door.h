@@ -49,6 +49,8 @@ class HttpDoor {
   void Run();
   void Watch(int fd, uint32_t events) const;
   void AcceptAll(int listening);
+  void RefuseOne(int listening);
+  void GoOn();
   void Look(int fd);
   void HandOver(int fd, GuestKind kind);
   void Close(int fd);
@@ -61,7 +63,9 @@ class HttpDoor {
   HttpDaemon* const probes_;
   HttpDaemon* const others_;
   int epoll_fd_ = -1;
-  int end_fd_ = -1;  // Can be read at the end.
+  int end_fd_ = -1;     // Can be read at the end.
+  int spare_fd_ = -1;   // Closed to refuse a connection when no more files may be open.
+  bool rests_ = false;  // Does not listen, as not even that works.
   std::map<int, SocketAddress> undecided_;
   std::thread thread_;
 };

@@ -37,6 +37,31 @@ Flows Matching(const Snapshot& snapshot, const std::string& name_space,
   return flows;
 }
 
+// How the rules of each namespace were loaded last.
+void WriteRuleLoads(const Snapshot& snapshot, MetricWriter* writer) {
+  using Row = wire::NamespaceRow;
+  const auto each = [&](std::string_view name, std::string_view help, auto value) {
+    writer->Family(name, MetricType::kGauge, help);
+    for (const Row& row : snapshot.namespaces) {
+      if (!row.source) continue;
+      const auto number = value(row);
+      if (number) writer->Sample({{"namespace", row.name_space}, {"source", *row.source}}, *number);
+    }
+  };
+  const auto age = [&](const std::optional<int64_t>& moment_ms) -> std::optional<double> {
+    if (!moment_ms) return std::nullopt;
+    return Seconds(std::max<int64_t>(0, snapshot.ledger_ms - *moment_ms));
+  };
+  each("nowcalls_rules_refused", "Whether the last load of the namespace's rules was refused.",
+       [](const Row& row) { return std::optional(uint64_t{row.refused_ms.has_value()}); });
+  each("nowcalls_rules_warnings", "Warnings about the rules in force.",
+       [](const Row& row) { return row.warnings; });
+  each("nowcalls_rules_loaded_age_seconds", "Time since rules of the namespace came into force.",
+       [&](const Row& row) { return age(row.loaded_ms); });
+  each("nowcalls_rules_refused_age_seconds", "Time since a load of its rules was refused last.",
+       [&](const Row& row) { return age(row.refused_ms); });
+}
+
 // "limits.sentinel_wait_ms_max", in milliseconds: nowcalls_limit_sentinel_wait_max_seconds.
 std::string MetricNameOf(const wire::FigureInfo& figure) {
   static constexpr auto kGroups = std::to_array<std::pair<std::string_view, std::string_view>>(
@@ -145,9 +170,12 @@ struct Scrape {
   bool finished = false;
 };
 
-void TakeFlows(const Flows& matching, size_t limit, Scrape* scrape) {
+void TakeFlows(const Snapshot& snapshot, const Flows& matching, size_t limit, Scrape* scrape) {
   size_t taken = 0;
-  while (taken < std::min(limit, matching.size()) && scrape->flows.Add(*matching[taken])) ++taken;
+  for (; taken < std::min(limit, matching.size()); ++taken) {
+    const FlowLook& flow = *matching[taken];
+    if (!scrape->flows.Add(flow, HasOther(snapshot, wire::KeyOf(flow.row)))) break;
+  }
   uint64_t beyond_calls = 0;
   for (size_t i = taken; i < matching.size(); ++i) beyond_calls += matching[i]->row.now_calls;
   scrape->writer.Family("nowcalls_flows_beyond_limit", MetricType::kGauge,
@@ -184,7 +212,9 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
   WriteBoard(board, *snapshot, &scrape->writer);
   if (snapshot->info != nullptr) {
     WriteFigures(*snapshot->info, figures, &scrape->writer);
-    TakeFlows(Matching(*snapshot, request.Query("namespace"), flow_id), *limit, scrape.get());
+    WriteRuleLoads(*snapshot, &scrape->writer);
+    TakeFlows(*snapshot, Matching(*snapshot, request.Query("namespace"), flow_id), *limit,
+              scrape.get());
   }
   WriteProcessMetrics(&scrape->writer);
   const bool has_flows = snapshot->info != nullptr;

@@ -69,13 +69,13 @@ struct Snapshot {
   int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
 
   std::shared_ptr<const nlohmann::ordered_json> info{};  // As `info` answers; null: never asked.
-  // By flow id. Of more than kFlowsPerLookMax flows each look renews as many, and those that
-  // somebody looks at.
+  // By flow id and kind. Of more than kFlowsPerLookMax flows each look renews as many, and those
+  // that somebody looks at.
   std::vector<FlowLook> flows{};
   std::vector<wire::NamespaceRow> namespaces{};
 
   // Of what was looked at lately (Feed::Watch...).
-  std::map<int64_t, FlowDetail> details{};
+  std::map<FlowKey, FlowDetail> details{};
   std::map<uint64_t, SessionDetail> session_details{};
   bool has_sessions = false;
   std::vector<wire::SessionRow> sessions{};
@@ -99,7 +99,9 @@ struct Snapshot {
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
 // The flow, or null.
-const FlowLook* FindFlow(const Snapshot& snapshot, int64_t flow_id);
+const FlowLook* FindFlow(const Snapshot& snapshot, const FlowKey& key);
+// Whether the flow id has another flow, of the other kind.
+bool HasOther(const Snapshot& snapshot, const FlowKey& key);
 
 }  // namespace nowcalls::web
 

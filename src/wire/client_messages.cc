@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "wire/field_reader.h"
 #include "wire/format.h"
+#include "wire/kind_field.h"
 #include "wire/packing.h"
 #include "wire/param_list.h"
 
@@ -35,14 +36,6 @@ bool ReadStatus(FieldReader* fields, TokenStatus* status) {
   const bool known =
       number >= INT8_MIN && number <= INT8_MAX && TokenStatusName(*status) != "UNKNOWN";
   return known || fields->Fail("status", std::to_string(number) + " is not known");
-}
-
-RefusedBy RefusedByFromName(std::string_view name) {
-  for (int number = 1; number < kRefusedByCount; ++number) {
-    const auto limit = static_cast<RefusedBy>(number);
-    if (name == RefusedByName(limit)) return limit;
-  }
-  return RefusedBy::kOther;
 }
 
 // The code stays what the server said if this client knows it; otherwise the message keeps its
@@ -104,114 +97,6 @@ char* PutHead(uint32_t msgid, const char (&name_and_array)[kSize], char* out) {
                   PutUint(msgid, PutUint(kRequestType, PutByte(kRequestByte, out))));
 }
 
-// Takes the parts of a response off its front as long as they are what is expected.
-class CommonReader {
- public:
-  explicit CommonReader(std::string_view input)
-      : at_(input.data()), end_(input.data() + input.size()) {}
-
-  template <size_t kSize>
-  bool Take(const char (&bytes)[kSize]) {
-    if (left() < kSize - 1 || std::memcmp(at_, bytes, kSize - 1) != 0) return false;
-    at_ += kSize - 1;
-    return true;
-  }
-
-  // Branches rather than a table of sizes: the same field has the same size nearly always, so the
-  // processor knows where the next one begins before this one is read.
-  bool TakeUint(uint64_t* value) {
-    if (left() == 0) return false;
-    const auto type = static_cast<uint8_t>(*at_);
-    if (type <= kPositiveFixintLast) {
-      *value = type;
-      ++at_;
-      return true;
-    }
-    switch (type) {
-      case kUint8: return TakeFixed<uint8_t>(value);
-      case kUint16: return TakeFixed<uint16_t>(value);
-      case kUint32: return TakeFixed<uint32_t>(value);
-      case kUint64: return TakeFixed<uint64_t>(value);
-      default: return false;
-    }
-  }
-
-  bool TakeShortString(std::string_view* value) {
-    if (left() == 0) return false;
-    const auto type = static_cast<uint8_t>(*at_);
-    if (type < kFixstrFirst || type > kFixstrLast) return false;
-    const size_t size = type - kFixstrFirst;
-    if (left() < 1 + size) return false;
-    *value = {at_ + 1, size};
-    at_ += 1 + size;
-    return true;
-  }
-
-  std::string_view rest() const { return {at_, left()}; }
-
- private:
-  size_t left() const { return static_cast<size_t>(end_ - at_); }
-
-  template <typename T>
-  bool TakeFixed(uint64_t* value) {
-    if (left() < 1 + sizeof(T)) return false;
-    *value = LoadBigEndian<T>(at_ + 1);
-    at_ += 1 + sizeof(T);
-    return true;
-  }
-
-  const char* at_;
-  const char* end_;
-};
-
-bool TakeRefusedBy(CommonReader* in, CommonReply* reply) {
-  reply->refused_by = RefusedBy::kNone;
-  if (in->Take("\xc0")) return true;
-  std::string_view name;
-  if (!in->TakeShortString(&name)) return false;
-  reply->refused_by = RefusedByFromName(name);
-  return true;
-}
-
-// The result of an acquire behind its status.
-bool TakeAcquired(CommonReader* in, CommonReply* reply) {
-  uint64_t ignored = 0;  // Fence, now_calls, level, hold_ms.
-  if (!in->TakeUint(&reply->token_id) || !in->TakeUint(&ignored) || !in->TakeUint(&ignored) ||
-      !in->TakeUint(&ignored) || !in->TakeUint(&ignored)) {
-    return false;
-  }
-  return TakeRefusedBy(in, reply);
-}
-
-// The result of a request behind its status.
-bool TakeRate(CommonReader* in, CommonReply* reply) {
-  uint64_t ignored = 0;  // Remaining, or -1; wait_ms.
-  if ((!in->Take("\xff") && !in->TakeUint(&ignored)) || !in->TakeUint(&ignored)) return false;
-  return TakeRefusedBy(in, reply);
-}
-
-bool TakeResult(CommonReader* in, CommonReply* reply) {
-  if (in->Take("\x91\x06")) {
-    reply->status = TokenStatus::kReleaseOk;
-    return true;
-  }
-  if (in->Take("\x97\x00")) {
-    reply->status = TokenStatus::kOk;
-    return TakeAcquired(in, reply);
-  }
-  if (in->Take("\x97\x01")) {
-    reply->status = TokenStatus::kBlocked;
-    return TakeAcquired(in, reply);
-  }
-  if (in->Take("\x94\x00")) {
-    reply->status = TokenStatus::kOk;
-    return TakeRate(in, reply);
-  }
-  if (!in->Take("\x94\x01")) return false;
-  reply->status = TokenStatus::kBlocked;
-  return TakeRate(in, reply);
-}
-
 template <typename Reply, typename ReadRest>
 Result<Reply> DecodeArray(std::string_view subject, std::string_view result, ReadRest&& read) {
   RequestError error;
@@ -271,16 +156,25 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   return true;
 }
 
-// The members of a filter that tokens and waiters have in common.
-void PackWhose(const std::optional<int64_t>& flow_id,
-               const std::optional<std::string_view>& client_id, Packer* packer) {
-  if (flow_id) {
+// The members of a filter that TokensParams and WaitersParams have in common.
+template <typename AnyParams>
+uint32_t PairsOfWhose(const AnyParams& params) {
+  return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0);
+}
+
+template <typename AnyParams>
+void PackWhose(const AnyParams& params, Packer* packer) {
+  if (params.flow_id) {
     PackString("flow_id", packer);
-    packer->pack_int64(*flow_id);
+    packer->pack_int64(*params.flow_id);
   }
-  if (client_id) {
+  if (params.kind) {
+    PackString("kind", packer);
+    PackKind(*params.kind, packer);
+  }
+  if (params.client_id) {
     PackString("client_id", packer);
-    PackString(*client_id, packer);
+    PackString(*params.client_id, packer);
   }
 }
 
@@ -346,10 +240,16 @@ void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, Out
   BeginRequest(msgid, Method::kAcquireAll, options > 0 ? 2 : 1, &packer);
   packer.pack_array(static_cast<uint32_t>(params.items.size()));
   for (const AcquireAllParams::Item& item : params.items) {
-    packer.pack_array(item.param.has_value() ? 3 : 2);
+    // Servers of before rates refuse a fourth element.
+    packer.pack_array(item.rate ? 4 : item.param.has_value() ? 3 : 2);
     packer.pack_int64(item.flow_id);
     packer.pack_int64(item.count);
-    if (item.param.has_value()) PackParam(*item.param, &packer);
+    if (item.param.has_value()) {
+      PackParam(*item.param, &packer);
+    } else if (item.rate) {
+      packer.pack_nil();
+    }
+    if (item.rate) packer.pack_uint32(1);
   }
   if (options == 0) return;
   packer.pack_map(options);
@@ -405,10 +305,11 @@ void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuf
   PackString(params.reason, &packer);
 }
 
-void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out) {
+void EncodeFlowRequest(uint32_t msgid, const FlowParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kFlow, 1, &packer);
-  packer.pack_int64(flow_id);
+  BeginRequest(msgid, Method::kFlow, params.kind ? 2 : 1, &packer);
+  packer.pack_int64(params.flow_id);
+  if (params.kind) PackKind(*params.kind, &packer);
 }
 
 void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out) {
@@ -419,16 +320,17 @@ void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, Ou
 
 void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kParams, 2, &packer);
+  BeginRequest(msgid, Method::kParams, params.by_minute ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
   PackLimit(params.limit, &packer);
+  if (params.by_minute) PackString("minute", &packer);
 }
 
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kWaiters, 2, &packer);
-  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U));
-  PackWhose(params.flow_id, params.client_id, &packer);
+  packer.pack_map(PairsOfWhose(params));
+  PackWhose(params, &packer);
   PackLimit(params.limit, &packer);
 }
 
@@ -447,9 +349,8 @@ void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffe
   Packer packer(*out);
   BeginRequest(msgid, Method::kTokens, 3, &packer);
   const bool by_age = params.min_age_ms != 0;
-  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) +
-                  (params.session ? 1U : 0U) + (by_age ? 1U : 0U));
-  PackWhose(params.flow_id, params.client_id, &packer);
+  packer.pack_map(PairsOfWhose(params) + (params.session ? 1 : 0) + (by_age ? 1 : 0));
+  PackWhose(params, &packer);
   if (params.session) {
     PackString("session", &packer);
     packer.pack_uint64(*params.session);
@@ -511,18 +412,6 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
       });
   if (!notice.ok()) return notice.status();
   return std::optional<LostNotice>(*std::move(notice));
-}
-
-bool TakeCommonReply(std::string_view* input, CommonReply* reply) {
-  CommonReader in(*input);
-  uint64_t msgid = 0;
-  if (!in.Take("\x94\x01") || !in.TakeUint(&msgid) || msgid > UINT32_MAX || !in.Take("\xc0") ||
-      !TakeResult(&in, reply)) {
-    return false;
-  }
-  reply->msgid = static_cast<uint32_t>(msgid);
-  *input = in.rest();
-  return true;
 }
 
 Result<HelloReply> DecodeHelloReply(std::string_view result) {

@@ -40,6 +40,7 @@
 #include <utility>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "sim/calls_judge.h"
 #include "sim/hindrances.h"
 #include "sim/level_history.h"
@@ -122,6 +123,16 @@ struct Figures {
   int64_t level = 0;
 };
 
+// What a refusal is judged by. A request that is told of the other kind of rule of its flow id has
+// found none of its own kind.
+inline std::string RefusalWord(TokenStatus status, RefusedBy refused_by) {
+  const bool is_of_other_kind =
+      status == TokenStatus::kBadRequest && refused_by == RefusedBy::kParam;
+  return std::string(refused_by == RefusedBy::kNone || is_of_other_kind
+                         ? TokenStatusName(status)
+                         : RefusedByName(refused_by));
+}
+
 struct Refusal {
   std::string word;  // `refused_by`, or the name of the status if there is none.
   Figures figures;
@@ -203,7 +214,9 @@ class Oracle {
   OpId CancelAsked(const std::string& owner, uint64_t request_id, LinkId link = kNoLink);
   void CancelAnswered(OpId op_id, bool ended);
   // Of all tokens of a flow, or of an owner; the other is 0 or empty.
-  OpId ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by = TakeBack::kReclaim);
+  // `kind`: of the flow's rules; none: both.
+  OpId ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by = TakeBack::kReclaim,
+                       std::optional<FlowKind> kind = {});
   void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
 
   // --- Tokens that are told lost. ---
@@ -255,7 +268,8 @@ class Oracle {
     uint64_t life = 0;           // Of the server, in which it was asked.
     bool may_end_tokens = true;  // Not those that were surely not carried out.
     TakeBack by = TakeBack::kReclaim;
-    std::vector<OpId> behind;  // Waiters that a listing has shown before it.
+    std::optional<FlowKind> of_kind{};  // Of kReclaimAll: of the flow's rules; none: both.
+    std::vector<OpId> behind;           // Waiters that a listing has shown before it.
   };
 
   struct Token {
@@ -315,6 +329,8 @@ class Oracle {
   bool IsLive(const Token& token, OpId but_for = 0) const;
   bool IsUndone(const Operation& op) const;
   bool IsTakenBack(const Token& token) const;
+  // Whether the kReclaimAll takes back tokens of the lane.
+  static bool IsOfReclaim(const Operation& op, int64_t lane);
   bool MayHaveAsked(OpId op) const;
   int64_t OfflineDueMs(const std::string& owner, int64_t flow);
   void SetGone(Token* token);

@@ -17,6 +17,13 @@
 #include "web/snapshot.h"
 #include "web/snapshot_source.h"
 
+namespace nowcalls::web {
+
+inline FlowKey OfFlow(int64_t id) { return {FlowId{id}, FlowKind::kFlow}; }
+inline FlowKey ByValue(int64_t id) { return {FlowId{id}, FlowKind::kValue}; }
+
+}  // namespace nowcalls::web
+
 namespace nowcalls::testing {
 
 using web::FlowLook;
@@ -44,6 +51,14 @@ inline FlowLook LookAt(int64_t flow_id, const std::string& name_space, const std
   look.granted_per_s = static_cast<double>(calls.granted);
   look.refused_per_s = static_cast<double>(calls.refused);
   look.ended_per_s = static_cast<double>(calls.ended);
+  return look;
+}
+
+// The same of a rule by value.
+inline FlowLook LookAtValues(int64_t flow_id, const std::string& name_space,
+                             const std::string& resource, const Calls& calls) {
+  FlowLook look = LookAt(flow_id, name_space, resource, calls);
+  look.row.kind = FlowKindName(FlowKind::kValue);
   return look;
 }
 
@@ -78,7 +93,7 @@ class FixedSource : public web::SnapshotSource {
 
   web::SnapshotPtr latest() const override { return snapshot; }
   const web::Series& series() const override { return points; }
-  void WatchFlow(int64_t flow_id) override { flows.insert(flow_id); }
+  void WatchFlow(const FlowKey& flow) override { flows.insert(flow); }
   void WatchSession(uint64_t session) override { session_details.insert(session); }
   void WatchSessions() override { sessions = true; }
   void WatchHistory() override { history = true; }
@@ -86,7 +101,7 @@ class FixedSource : public web::SnapshotSource {
 
   const std::shared_ptr<Snapshot> snapshot;
   web::Series points;
-  std::set<int64_t> flows;
+  std::set<FlowKey> flows;
   std::set<uint64_t> session_details;
   bool sessions = false;
   bool history = false;

@@ -273,7 +273,7 @@ RuleKind KindOf(const Rule& rule) {
     return rule.param->algorithm == ParamRule::Algorithm::kWindow ? RuleKind::kHotParameter
                                                                   : RuleKind::kGoHotParameter;
   }
-  return rule.count_per_interval ? RuleKind::kGoFlow : RuleKind::kFlow;
+  return rule.is_go_flow ? RuleKind::kGoFlow : RuleKind::kFlow;
 }
 
 RuleKind KindAsWritten(const json& object) {

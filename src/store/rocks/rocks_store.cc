@@ -1,6 +1,7 @@
 #include "store/rocks/rocks_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -20,6 +21,8 @@ namespace nowcalls::store {
 struct RocksStore::Impl {
   Impl(std::unique_ptr<LedgerLock> lock, const RocksStoreOptions& with)
       : options(with),
+        copy_leaves_bytes(with.copy_leaves_bytes),
+        nearly_full_bytes(with.nearly_full_bytes),
         ledger(std::move(lock), with, [this](const Status& failure) { FailInBackground(failure); }),
         scan(&ledger.database()),
         write_options(CommitOptions(with.durability)) {}
@@ -44,6 +47,8 @@ struct RocksStore::Impl {
   }
 
   const RocksStoreOptions options;
+  std::atomic<uint64_t> copy_leaves_bytes;  // Of `options` at first.
+  std::atomic<uint64_t> nearly_full_bytes;
   std::mutex background_mutex;
   Status background_failure;  // Guarded by background_mutex.
   ServerLedger ledger;
@@ -216,7 +221,7 @@ std::optional<uint64_t> RocksStore::FreeBytes() {
   const rocksdb::IOStatus status =
       files.GetFreeSpace(impl_->database().dir(), rocksdb::IOOptions(), &free_bytes, nullptr);
   if (!status.ok()) return std::nullopt;
-  files.FreeAtOnce(free_bytes < impl_->options.nearly_full_bytes);
+  files.FreeAtOnce(free_bytes < impl_->nearly_full_bytes);
   // A start deletes much, and must not take the disk for nearly full because of it. But that room
   // is not there yet, so it counts for no more than what is.
   return free_bytes + std::min(free_bytes, to_free);
@@ -229,9 +234,14 @@ Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
   if (!impl_->is_open()) return Status::FailedPrecondition("the ledger is closed");
   // A flush waits for compactions where there are very many files.
   impl_->ledger.LetCompactionsIn();
-  return LedgerCopy(impl_->database(), LedgerCopy::Source::kServed,
-                    impl_->options.copy_leaves_bytes, to, &stop)
+  return LedgerCopy(impl_->database(), LedgerCopy::Source::kServed, impl_->copy_leaves_bytes, to,
+                    &stop)
       .Make();
+}
+
+void RocksStore::SetNearlyFull(uint64_t bytes) {
+  impl_->copy_leaves_bytes = bytes;
+  impl_->nearly_full_bytes = bytes;
 }
 
 Status RocksStore::Close() {

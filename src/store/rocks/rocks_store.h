@@ -91,6 +91,9 @@ class RocksStore : public Store, public CopySource {
   Result<std::vector<CopiedFile>> CopyTo(const std::string& to,
                                          const std::atomic<bool>& stop) const override;
 
+  // Thread: any. What copy_leaves_bytes and nearly_full_bytes are from now on.
+  void SetNearlyFull(uint64_t bytes);
+
   bool formatted_now() const;  // Open found nothing and made a new ledger.
   // What an operator should know of what was opened though it was not refused, as sentences.
   const std::vector<std::string>& notes() const;

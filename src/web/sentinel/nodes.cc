@@ -58,7 +58,7 @@ class FiguresOf {
   Figures operator()(const FlowLook& flow) const {
     Figures figures;
     figures.now_calls = static_cast<int64_t>(flow.row.now_calls);
-    const auto found = points_.find(flow.row.flow_id);
+    const auto found = points_.find(wire::KeyOf(flow.row));
     if (found == points_.end()) {  // Beyond the bound of the series.
       AddSecond(PointOf(flow.came), &figures);
       AddToMinute(PointOf(flow.came), &figures);
@@ -94,7 +94,7 @@ class FiguresOf {
   }
 
   const int64_t second_;
-  const std::map<int64_t, std::vector<Point>> points_;
+  const std::map<FlowKey, std::vector<Point>> points_;
 };
 
 // Adds a NodeVo's figures. Java has 32 bits for the threads.
@@ -116,6 +116,12 @@ void AddFigures(const Figures& figures, int64_t unix_ms, ordered_json* node) {
 ordered_json TreeNode(std::string id, ordered_json parent_id, std::string resource) {
   return {
       {"id", std::move(id)}, {"parentId", std::move(parent_id)}, {"resource", std::move(resource)}};
+}
+
+// A tree's ids are unique: a flow id may have a rule of the flow and one by value.
+std::string NodeIdOf(const wire::FlowRow& row) {
+  const bool by_value = wire::KeyOf(row).kind == FlowKind::kValue;
+  return "flow-" + std::to_string(row.flow_id) + (by_value ? "-value" : "");
 }
 
 struct Node {
@@ -141,8 +147,9 @@ std::vector<Node> Busiest(std::vector<Node> nodes, bool idle) {
   std::nth_element(nodes.begin(), end, nodes.end(),
                    [](const Node& a, const Node& b) { return a.calls() > b.calls(); });
   nodes.erase(end, nodes.end());
-  std::sort(nodes.begin(), nodes.end(),
-            [](const Node& a, const Node& b) { return a.flow->row.flow_id < b.flow->row.flow_id; });
+  std::sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
+    return wire::KeyOf(a.flow->row) < wire::KeyOf(b.flow->row);
+  });
   return nodes;
 }
 
@@ -153,7 +160,7 @@ void AppendElement(const ordered_json& element, std::string* array) {
 }
 
 struct MetricLine {
-  int64_t flow_id;
+  FlowKey flow;
   const Point* point;
   const std::string* resource;
 
@@ -192,25 +199,25 @@ void KeepBusiest(std::vector<MetricLine>* lines) {
 std::string MetricLines(const Snapshot& snapshot, const Series& series, const MetricQuery& query) {
   // Whole seconds within the window, however its ends are written.
   const int64_t from_s = query.from_ms / kMsPerSecond + (query.from_ms % kMsPerSecond > 0 ? 1 : 0);
-  const std::map<int64_t, std::vector<Point>> points =
+  const std::map<FlowKey, std::vector<Point>> points =
       series.All(from_s, query.to_ms / kMsPerSecond);
   std::vector<MetricLine> lines;
-  std::map<int64_t, std::string> names;
-  for (const auto& [flow_id, of_flow] : points) {
-    const FlowLook* const flow = FindFlow(snapshot, flow_id);
+  std::map<FlowKey, std::string> names;
+  for (const auto& [key, of_flow] : points) {
+    const FlowLook* const flow = FindFlow(snapshot, key);
     if (flow == nullptr) continue;
     const std::string resource = ResourceOf(flow->row);
     if (!query.resource.empty() && query.resource != resource) continue;
-    std::string& name = names[flow_id] = resource;
+    std::string& name = names[key] = resource;
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return c == '|' || c < ' '; }, '_');
     for (const Point& point : of_flow) {
-      if (WasUsed(point)) lines.push_back({flow_id, &point, &name});
+      if (WasUsed(point)) lines.push_back({key, &point, &name});
     }
   }
   KeepBusiest(&lines);
   std::sort(lines.begin(), lines.end(), [](const MetricLine& a, const MetricLine& b) {
-    return std::pair(a.point->unix_s, a.flow_id) < std::pair(b.point->unix_s, b.flow_id);
+    return std::pair(a.point->unix_s, a.flow) < std::pair(b.point->unix_s, b.flow);
   });
   std::string text;
   for (const MetricLine& line : lines) AppendLine(line, &text);
@@ -252,8 +259,7 @@ std::string NodeTree(const Snapshot& snapshot, const Series& series) {
     append(TreeNode(parent, root, std::string(name_space)), of_namespace);
     for (; node != nodes.end() && node->flow->row.name_space == name_space; ++node) {
       const wire::FlowRow& row = node->flow->row;
-      append(TreeNode("flow-" + std::to_string(row.flow_id), parent, ResourceOf(row)),
-             node->figures);
+      append(TreeNode(NodeIdOf(row), parent, ResourceOf(row)), node->figures);
     }
   }
   return json + "]";

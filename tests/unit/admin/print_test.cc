@@ -111,7 +111,7 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null,\"keys\":null,"
         "\"held_sum_ms\":null,\"held_count\":null,\"waited_p50_ms\":null,"
         "\"waited_p90_ms\":null,\"waited_p99_ms\":null,\"waited_sum_ms\":null,"
-        "\"waited_count\":null}\n");
+        "\"waited_count\":null,\"rate_values_forgotten\":null,\"kind\":\"flow\"}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND\n"
@@ -286,8 +286,9 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
         "{\"namespace\":\"shop\"," + core::RuleToJson(GlobalRule(101, 10)).substr(1) + "\n");
   CHECK(PrintList(Command::kRulesList, Format::kCsv, OneToken()).out ==
         "namespace,flow_id,resource,count,threshold_type,resource_timeout_ms,"
-        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind,max_hold_ms\n"
-        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow,0\n");
+        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind,max_hold_ms,"
+        "limit\n"
+        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow,0,10 in 1s\n");
   core::Rule rule = GlobalRule(101, 2.5);
   rule.max_per_client_percent = 25;
   rule.shadow = true;
@@ -296,9 +297,9 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
   fraction.Rule("shop", rule);
   CHECK(PrintList(Command::kRulesList, Format::kTable, fraction).out ==
         "NAMESPACE  FLOW_ID  RESOURCE      COUNT  THRESHOLD  TIMEOUT  OFFLINE  PER_CLIENT  SHADOW  "
-        "REFUSE  KIND\n"
+        "REFUSE  KIND  LIMIT\n"
         "shop           101  resource-101    2.5  global        2.0s     2.0s         25%  yes     "
-        "     3  flow\n");
+        "     3  flow  2 in 1s\n");
 }
 
 TEST_CASE("rules list as JSON hides no character of a name, and stays what rules load takes") {
@@ -496,7 +497,7 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   Progress progress(/*enabled=*/false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, {}, &progress);
   std::string out;
-  const Status listed = source.Params(101, 10, [&](const wire::ParamRow& row) {
+  const Status listed = source.Params(101, 10, /*by_minute=*/false, [&](const wire::ParamRow& row) {
     StringOutput line;
     Listing<wire::ParamRow> listing(Format::kJsonl, 0, line.get());
     REQUIRE(listing.Add(row).ok());
@@ -506,15 +507,15 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   CHECK(listed.ToString() == "ok");
   CHECK(out ==
         "{\"param\":true,\"now_calls\":4,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":0.5,\"now_calls\":3,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":5,\"now_calls\":2,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":\"Infinity\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":\"5\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n");
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n");
 }
 
 }  // namespace

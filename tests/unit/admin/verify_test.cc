@@ -337,7 +337,38 @@ TEST_CASE("a flow id that two namespaces own is found") {
   const Found found = VerifyLedger(builder);
   REQUIRE(found.Kinds() == "duplicate_flow");
   CHECK(found.problems[0].detail ==
-        "the rule of flow 101 in namespace 'shop' shares its flow id with namespace 'bank'");
+        "the rule of flow 101 in namespace 'shop' shares its flow id with another of its kind, "
+        "of namespace 'bank'");
+}
+
+TEST_CASE("two rules of one flow id are sound, in one namespace or in two") {
+  core::Rule by_value = GlobalRule(101, 4);
+  by_value.param.emplace();
+  LedgerBuilder builder = SampleLedger();
+  builder.TwoRules("shop", GlobalRule(101, 10.7), by_value);
+  builder.TokenOf("x", 13, 101, 1, kSealedMs - 2000);
+  Found found = VerifyLedger(builder);
+  CHECK(found.Kinds().empty());
+  CHECK(found.summary.rules == 4);
+  CHECK(found.summary.tokens == 4);
+  builder = SampleLedger();
+  builder.Rule("bank", by_value).TokenOf("x", 13, 101, 1, kSealedMs - 2000);
+  CHECK(VerifyLedger(builder).summary.ok());
+}
+
+TEST_CASE("a token without a rule of its kind is found from format 4 on, and is sound before") {
+  LedgerBuilder builder = SampleLedger();
+  builder.TokenOf("x", 13, 101, 1, kSealedMs - 2000);
+  const Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "token_rule");
+  CHECK(found.problems[0].detail.ends_with("is of a flow without a rule"));
+  builder.FormatVersion(3);
+  CHECK(VerifyLedger(builder).summary.ok());
+  // A removed rule whose tokens are all of the other kind, too.
+  builder = SampleLedger();
+  builder.FormatVersion(3).Rule("bank", GlobalRule(556, 9), ledger::RuleState::kRemoved);
+  builder.TokenOf("x", 13, 556, 2, kSealedMs - 2000);
+  CHECK(VerifyLedger(builder).summary.ok());
 }
 
 TEST_CASE("two sessions of one client id in a namespace are found") {
@@ -378,7 +409,8 @@ TEST_CASE("a window of calls a second of a flow without a rule is found") {
   REQUIRE(found.Kinds() == "rate");
   CHECK(found.problems[0].family == "rates");
   CHECK(found.problems[0].key == "00000000000003e700000000000f3e58");
-  CHECK(found.problems[0].detail == "a window of calls a second of flow 999: the flow has no rule");
+  CHECK(found.problems[0].detail ==
+        "a window of calls a second of flow 999: it has no rule of the flow");
 }
 
 TEST_CASE("a window of calls a second from after the last seal is told of, and is no damage") {
@@ -396,7 +428,10 @@ TEST_CASE("a window of calls a second from after the last seal is told of, and i
 
 TEST_CASE("a token and an end with a parameter are sound") {
   LedgerBuilder builder = SampleLedger();
-  ledger::Token token = builder.MakeToken(20, 101, 1, kSealedMs - 1000);
+  core::Rule by_value = GlobalRule(103, 4);
+  by_value.param.emplace();
+  builder.Rule("shop", by_value);
+  ledger::Token token = builder.MakeToken(20, 103, 1, kSealedMs - 1000);
   token.param.emplace(ParamType::kString, "alice");
   builder.Token(token);
   ledger::HistoryEntry end = builder.MakeEnd(1, 21, kSealedMs - 10, EndReason::kAdmin);

@@ -206,7 +206,6 @@ TEST_CASE("each field of a ParamFlowRule has its range") {
     REQUIRE_MESSAGE(text.starts_with(where), text);
     return text.substr(where.size());
   };
-  CHECK(error("paramIdx", "").starts_with("paramIdx is missing"));
   CHECK(error("paramIdx", 2147483648).starts_with("paramIdx must be an integer from -2147483648"));
   CHECK(error("grade", 2).starts_with("grade must be an integer from 0 to 1"));
   CHECK(error("count", -1) == "count must be >= 0");
@@ -294,26 +293,34 @@ TEST_CASE("a key beside a wrapped rule that has another value than the rule refu
   }
 }
 
-TEST_CASE("fields that do not count here are told, for calls a second") {
-  CHECK(
-      RemarksOn(kDashboardRule) ==
-      Lines{"rule 1 (resource \"chat\", flowId 3001): controlBehavior 2, burstCount 3, "
-            "durationInSec 4 have no effect here: as in Sentinel's token server, count is calls a "
-            "second"});
+TEST_CASE("fields that do not count here are told, whatever the rule limits") {
+  const std::string where = R"(rule 1 (resource "chat", flowId 3001): )";
+  const Lines told = {
+      where + "limitApp \"app-a\" has no effect here: the rule limits all applications together",
+      where +
+          "controlBehavior 2, burstCount 3, durationInSec 4 have no effect here: as in "
+          "Sentinel's token server, which looks at the count alone",
+      where +
+          "maxQueueingTimeMs 20 has no effect here: only where acquireRefuseStrategy is 3 the "
+          "server queues"};
+  CHECK(RemarksOn(kDashboardRule) == told);
   json rule = json::parse(kDashboardRule);
   rule["grade"] = 0;
-  CHECK(RemarksOn(rule.dump()).empty());
+  CHECK(RemarksOn(rule.dump()) == told);
   CHECK(RemarksOn(Least().dump()).empty());
 }
 
-TEST_CASE("a level of 0 by rounding is warned of where calls in progress are limited") {
+TEST_CASE("a level or a rate of 0 by rounding is warned of") {
   json rule = Least();
   rule["count"] = 0.5;
-  CHECK(RemarksOn(rule.dump()).empty());
+  const std::string where = R"(rule 1 (resource "chat", flowId 7): )";
+  CHECK(RemarksOn(rule.dump()) ==
+        Lines{where + "count 0.5 for each client is 0.5 in 1s, rounded down: every request is "
+                      "refused while fewer than 2 clients are online"});
   rule["grade"] = 0;
   CHECK(RemarksOn(rule.dump()) ==
-        Lines{"rule 1 (resource \"chat\", flowId 7): count 0.5 for each client is rounded down: "
-              "the level is 0 while fewer than 2 clients are online"});
+        Lines{where + "count 0.5 for each client is rounded down: the level is 0 while fewer than "
+                      "2 clients are online"});
 }
 
 TEST_CASE("a ParamFlowRule is written with every field, and read back the same") {

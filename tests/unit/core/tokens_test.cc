@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -83,7 +84,7 @@ TEST_CASE("nothing is granted beyond the level") {
   CHECK(h.Acquire(a, 1, 1).status == TokenStatus::kBlocked);
   CHECK(h.core()
             .flows()
-            .at(h.core().flows().Find(FlowId{1}))
+            .at(OnlyFlow(h.core().flows(), 1))
             .counters.refused[static_cast<size_t>(RefusedBy::kLevel)] == 2);
 }
 

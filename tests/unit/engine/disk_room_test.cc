@@ -115,6 +115,21 @@ TEST_CASE("a nearly full disk refuses acquires by name, in the log once, and sho
   CHECK(info()["ledger"]["disk_low"] == false);
 }
 
+TEST_CASE("watermarks that change while the server runs hold at once, for what is free already") {
+  EngineHarness h(Watermarks(100, 150));
+  const ConnectionId c = h.Connect();
+  h.Call(c, HelloRequest(1, "default", "a"));
+  h.engine().OnDiskSpace(120);
+  h.Take(c);
+  core::CoreOptions options;
+  options.limits = Watermarks(130, 160);
+  h.engine().SetOptions(options);
+  CHECK(h.Call(c, AcquireRequest(2, 1)).acquire().refused_by == RefusedBy::kDiskLow);
+  options.limits = Watermarks(50, 60);
+  h.engine().SetOptions(options);
+  CHECK(h.Call(c, AcquireRequest(3, 1)).acquire().status == TokenStatus::kOk);
+}
+
 TEST_CASE("who waits for room is refused when its turn comes while the disk is nearly full") {
   EngineHarness h(Watermarks(100, 150), {{.flow = 1, .count = 1}});
   const ConnectionId holder = h.Connect();

@@ -14,6 +14,7 @@
 #include "core/rules/rule_set.h"
 #include "support/engine_harness.h"
 #include "support/golden.h"
+#include "support/only_flow.h"
 #include "wire/json.h"
 #include "wire/sentinel/client_frames.h"
 
@@ -98,7 +99,7 @@ class Sentinel {
   }
   int64_t NowCalls(int64_t flow = kFlow) {
     const core::FlowTable& flows = h.core().flows();
-    return flows.at(flows.Find(FlowId{flow})).lane.now_calls;
+    return flows.at(OnlyFlow(flows, flow)).lane.now_calls;
   }
   uint32_t Online(std::string_view name_space) {
     const core::FlowTable& flows = h.core().flows();

@@ -42,6 +42,12 @@ inline Session SampleSession() {
   return {SessionId(42), SessionKind::kNamed, kSampleMs - 1000, "orders", "checkout-7"};
 }
 
+inline RuleEntry SampleRule() { return {"orders", FlowId(1001), RuleState::kActive, kSampleJson}; }
+inline RuleEntry SampleRuleByValue() {
+  return {"orders", FlowId(1001), RuleState::kDraining,
+          R"({"resource":"db","paramIdx":0,"count":2})"};
+}
+
 inline Format SampleFormat() {
   return {kFormatVersion, {0x0011223344556677, 0x8899aabbccddeeff}, kSampleMs - 5000};
 }

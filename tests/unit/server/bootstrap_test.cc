@@ -100,6 +100,23 @@ TEST_CASE("a rule file that is missing or wrong is refused by name") {
   CHECK(wrong.message().find("count must be >= 0") != std::string::npos);
 }
 
+TEST_CASE("a rule file that is warned of is refused where warnings are errors") {
+  const testing::TempDir dir;
+  const std::string file = dir.Sub("warned.json");
+  testing::WriteStringToFile(file, R"([{"resource": "r", "count": 3, "clusterMode": true,
+                                        "clusterConfig": {"flowId": 1, "thresholdTyp": 1}}])");
+  CHECK(CheckRuleFiles(ReadRuleFiles({{"shop", file}})).ok());
+  const Status strict = CheckRuleFiles(ReadRuleFiles({{"shop", file}}, /*strict=*/true));
+  CHECK(strict.code() == StatusCode::kInvalidArgument);
+  CHECK(strict.message() ==
+        "rules: " + file +
+            ": 1 warning, and rules-strict takes none; the first: rule 1 (resource \"r\", flowId "
+            "1): 'clusterConfig.thresholdTyp' is not known and is ignored; did you mean "
+            "clusterConfig.thresholdType?");
+  // Sample rules have none, and a rule that is skipped is no warning.
+  CHECK(CheckRuleFiles(ReadRuleFiles({{"shop", RulesDir() + "shop.json"}}, /*strict=*/true)).ok());
+}
+
 TEST_CASE("a flowId in the rule files of two namespaces is refused before the ledger is touched") {
   const std::string file = RulesDir() + "shop.json";
   const Status both = CheckRuleFiles(ReadRuleFiles({{"a", file}, {"b", file}}));

@@ -1,6 +1,7 @@
 #include "web/http_server.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -296,6 +297,28 @@ TEST_CASE("connections that say nothing, or not all, give way to those that ask"
     const auto readers = staged.Readers(500, said);
     CHECK(staged.Get("/healthz").ends_with("probe/healthz"));
     CHECK(staged.Get("/metrics").ends_with("answer"));
+    CHECK(staged.Get("/x").ends_with("answer"));
+  }
+}
+
+TEST_CASE(
+    "who comes while no more files may be open is refused or waits, and then all are served") {
+  Staged staged;
+  const SocketAddress at = *Resolve(staged.server()->address());
+  std::vector<int> clients;
+  for (int i = 0; i < 8; ++i) clients.push_back(socket(AF_INET, SOCK_STREAM, 0));
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  // None at all, and then as many as the refusals take turns with.
+  for (const rlim_t allowed : {rlim_t{0}, static_cast<rlim_t>(clients.back() + 1)}) {
+    const rlimit none{allowed, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    for (int i = 0; i < 4; ++i, clients.pop_back()) {
+      connect(clients.back(), at.get(), at.size);
+      close(clients.back());
+    }
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(staged.Get("/healthz").ends_with("probe/healthz"));
     CHECK(staged.Get("/x").ends_with("answer"));
   }
 }

@@ -56,13 +56,12 @@ std::vector<wire::FigureInfo> Figures() {
           {"ledger.disk_free_bytes", kGauge, "bytes", "free", ""}};
 }
 
-std::string Metrics(const std::map<std::string, std::string>& query,
-                    const std::string& accept = "") {
+std::string Metrics(const std::map<std::string, std::string>& query, const std::string& accept = "",
+                    const Snapshot& snapshot = ThreeFlows()) {
   static const Board board;
   const auto figures = Figures();
   return testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = query, .accept = accept},
-                                          std::make_shared<Snapshot>(ThreeFlows()), board,
-                                          figures));
+                                          std::make_shared<Snapshot>(snapshot), board, figures));
 }
 
 }  // namespace
@@ -92,6 +91,35 @@ TEST_CASE("flows have their labels, and names keep their bytes") {
   CHECK(!Contains(text, "flow_id=\"2\""));
 }
 
+TEST_CASE("how the rules of a namespace were loaded is told with their source") {
+  Snapshot snapshot = ThreeFlows();
+  snapshot.namespaces.resize(3);
+  wire::NamespaceRow& sound = snapshot.namespaces[0];
+  sound.name_space = "shop";
+  sound.source = "rpc";
+  sound.loaded_ms = 1'500;
+  sound.warnings = 0;
+  wire::NamespaceRow& refused = snapshot.namespaces[1];
+  refused.name_space = "api";
+  refused.source = "file:/a.json";
+  refused.warnings = 2;
+  refused.refused_ms = 3'000;
+  refused.refusal = "rule 1";
+  snapshot.namespaces[2].name_space = "unused";
+  static const Board board;
+  const auto figures = Figures();
+  const std::string text =
+      testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = {}, .accept = ""},
+                                       std::make_shared<Snapshot>(snapshot), board, figures));
+  CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"shop\",source=\"rpc\"} 0\n"));
+  CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"api\",source=\"file:/a.json\"} 1\n"));
+  CHECK(Contains(text, "nowcalls_rules_warnings{namespace=\"api\",source=\"file:/a.json\"} 2\n"));
+  CHECK(Contains(text, "nowcalls_rules_loaded_age_seconds{namespace=\"shop\",source=\"rpc\"} 2\n"));
+  CHECK(Contains(
+      text, "nowcalls_rules_refused_age_seconds{namespace=\"api\",source=\"file:/a.json\"} 0.5\n"));
+  CHECK_FALSE(Contains(text, "unused"));
+}
+
 TEST_CASE("the fullest flows are listed, and the rest is counted") {
   const std::string text = Metrics({{"limit", "2"}});
   CHECK(Contains(text, "flow_id=\"2\""));
@@ -113,7 +141,7 @@ TEST_CASE("metrics of many flows come in pieces, which together are what each fl
   for (int64_t id = 1; id <= kFlows; ++id) {
     FlowLook flow = FlowOf(id, 1);
     flow.row.resource = std::string(800, '"');
-    REQUIRE(metrics.Add(flow));
+    REQUIRE(metrics.Add(flow, false));
   }
   MetricWriter writer(MetricFormat::kPrometheus);
   size_t pieces = 0;
@@ -147,7 +175,7 @@ TEST_CASE("flows beyond the bytes of a scrape are told as beyond its limit, befo
   FlowLook flow = FlowOf(1, 1);
   flow.row.resource = std::string(800, '"');
   int64_t taken = 0;
-  while (metrics.Add(flow, kBytesMax)) ++taken;
+  while (metrics.Add(flow, false, kBytesMax)) ++taken;
   CHECK(taken > 10);
   MetricWriter writer(MetricFormat::kPrometheus);
   while (metrics.WritePiece(&writer)) {
@@ -174,6 +202,22 @@ TEST_CASE("a histogram is cumulative, and ends with all") {
   CHECK(times.count(1) == 1);
   CHECK(times.count(TimeHistogram::kUpToUs.size()) == 1);
   CHECK(times.sum_us() == 90'000'201);
+}
+
+TEST_CASE("a rule by value has its kind as a label where its flow id has a rule of the flow, too") {
+  Snapshot snapshot = ThreeFlows();
+  FlowLook by_value = FlowOf(2, 4);
+  by_value.row.kind = "value";
+  snapshot.flows.insert(snapshot.flows.begin() + 2, by_value);
+  snapshot.flows.back().row.kind = "value";
+  for (FlowLook& look : snapshot.flows) look.row.resource = "r";
+  const std::string text = Metrics({}, "", snapshot);
+  const std::string name = "\nnowcalls_flow_now_calls{flow_id=";
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\"} 9"));
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\",kind=\"value\"} 4"));
+  CHECK(Contains(text, name + "\"11\",namespace=\"batch\",resource=\"r\"} 5"));
+  // Also if the other one is beyond the limit.
+  CHECK(Contains(Metrics({{"flow", "2"}, {"limit", "2"}}, "", snapshot), "kind=\"value\"} 4"));
 }
 
 }  // namespace nowcalls::web

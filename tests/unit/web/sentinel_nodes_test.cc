@@ -14,6 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 using testing::kNowS;
 using testing::LookAt;
+using testing::LookAtValues;
 using testing::SnapshotAt;
 
 MetricQuery Seconds(int64_t from, int64_t to) {
@@ -207,6 +208,22 @@ TEST_CASE("the tree has the machine, then each namespace and its flows, with sum
                 R"("flow-3" "namespace-orders" "ship" 4 30)"
                 "\n");
   CHECK(ordered_json::parse(NodeTree(SnapshotAt(0, {}), series)).size() == 1);
+}
+
+TEST_CASE("two rules of one flow id are two nodes with ids and minutes of their own") {
+  Series series;
+  const Snapshot look = SnapshotAt(0, {LookAt(1, "orders", "pay", {1, 0, 1, 10, 1}),
+                                       LookAtValues(1, "orders", "pay", {5, 2, 0, 0, 2})});
+  series.Add(look);
+  const ordered_json tree = ordered_json::parse(NodeTree(look, series));
+  REQUIRE(tree.size() == 4);
+  CHECK(tree[2]["id"] == "flow-1");
+  CHECK(tree[2]["oneMinutePass"] == 1);
+  CHECK(tree[3]["id"] == "flow-1-value");
+  CHECK(tree[3]["oneMinutePass"] == 5);
+  CHECK(MetricLines(look, series, Seconds(0, 0)) ==
+        "1700000000000|pay|1|0|1|0|10|0|1|0\n"
+        "1700000000000|pay|5|2|0|0|0|0|2|0\n");
 }
 
 TEST_CASE("metrics of a namespace are listed by resource") {

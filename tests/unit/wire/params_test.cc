@@ -308,8 +308,15 @@ TEST_CASE("acquire_all takes 1 to 64 items, each once, and the options of acquir
   CHECK(refusal(PackArray(items(item(1, "1")))) ==
         "BAD_PARAMS acquire_all: item.count must be an integer, got str");
   CHECK(refusal(PackArray(items(item(1, 1, Nil())))).empty());
-  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1)))) ==
-        "BAD_PARAMS acquire_all: items.item takes at most 3 elements, got 4");
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1)))).empty());
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1, 1)))) ==
+        "BAD_PARAMS acquire_all: items.item takes at most 4 elements, got 5");
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 2)))) ==
+        "BAD_PARAMS acquire_all: item.rate must be 0 or 1, got 2");
+  // A token and a rate of one flow are two.
+  CHECK(refusal(PackArray(items(item(1, 1, "a", 1), item(1, 1, "a", 0)))).empty());
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1), item(1, 2, Nil(), 1)))) ==
+        "BAD_PARAMS acquire_all: items must not hold flow_id 1 with the same param twice");
   CHECK(refusal(PackArray(items(item(1, 1, "\xff")))) ==
         "BAD_PARAMS acquire_all: item.param must be UTF-8");
   CHECK(refusal(PackArray(items(item(1, 1)), EmptyMap(), 1)) ==
