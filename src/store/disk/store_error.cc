@@ -1,6 +1,7 @@
 #include "store/disk/store_error.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "store/disk/ledger_files.h"
@@ -43,6 +44,12 @@ std::string Readable(std::string message) {
   }
   if (const size_t ldb = message.find(".ldb"); ldb != std::string::npos) {
     message.replace(ldb, 4, ".sst");
+  }
+  // The number of an error alone says little.
+  constexpr std::string_view kNumber = "Unexpected error(";
+  if (const size_t at = message.find(kNumber); at != std::string::npos) {
+    const int error = std::atoi(message.c_str() + at + kNumber.size());
+    message += ": " + std::string(std::strerror(error));
   }
   return message;
 }

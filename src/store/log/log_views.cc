@@ -1,6 +1,7 @@
 #include "store/log/log_views.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "store/disk/file_names.h"
@@ -16,6 +17,23 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 bool IsShown(std::string_view path) { return IsLog(path) || IsManifest(path); }
+
+// A data file that reports the reads that fail.
+class ReadTable : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  ReadTable(std::unique_ptr<FSRandomAccessFile> file, std::function<void(const IOStatus&)> failed)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), failed_(std::move(failed)) {}
+
+  IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& options, rocksdb::Slice* result,
+                char* scratch, IODebugContext* context) const override {
+    IOStatus status = target()->Read(offset, bytes, options, result, scratch, context);
+    if (!status.ok()) failed_(status);
+    return status;
+  }
+
+ private:
+  const std::function<void(const IOStatus&)> failed_;
+};
 
 class LogView : public rocksdb::FSSequentialFile {
  public:
@@ -146,11 +164,26 @@ IOStatus LogViews::HasContent(const std::string& path, bool* content) const {
   return status;
 }
 
+IOStatus LogViews::FailedRead() const {
+  const std::lock_guard lock(mutex_);
+  return failed_read_;
+}
+
+void LogViews::NoteFailedRead(const IOStatus& failed) {
+  const std::lock_guard lock(mutex_);
+  if (failed_read_.ok()) failed_read_ = failed;
+}
+
 IOStatus LogViews::NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                        rocksdb::IODebugContext* context) {
   if (!path.ends_with("/CURRENT")) {
-    return FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+    IOStatus status = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+    if (status.ok() && IsTable(path)) {
+      *file = std::make_unique<ReadTable>(
+          std::move(*file), [this](const IOStatus& failed) { NoteFailedRead(failed); });
+    }
+    return status;
   }
   const std::lock_guard lock(mutex_);
   if (current_unopened_.ok()) {

@@ -79,6 +79,10 @@ class LogViews : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                       rocksdb::IODebugContext* context) override;
+  // The first read of a data file that failed. RocksDB goes on without what it wanted to know of
+  // the file, such as how its index is laid out, and then misses rows without a word.
+  rocksdb::IOStatus FailedRead() const;
+
   // CURRENT, once it could not be opened, cannot later: RocksDB tries twice, and from a second try
   // that succeeds concludes that the first has failed for want of direct I/O.
   rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
@@ -98,6 +102,7 @@ class LogViews : public rocksdb::FileSystemWrapper {
     LogSegment segment;
   };
 
+  void NoteFailedRead(const rocksdb::IOStatus& failed);
   // Opens a log or a manifest.
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
                             Opened* opened) const;
@@ -111,7 +116,8 @@ class LogViews : public rocksdb::FileSystemWrapper {
   HiddenLogs hidden_;
 
   mutable std::mutex mutex_;
-  rocksdb::IOStatus current_unopened_;  // Guarded by mutex_, as are the next two.
+  rocksdb::IOStatus current_unopened_;  // Guarded by mutex_, as are the next three.
+  rocksdb::IOStatus failed_read_;
   std::map<uint64_t, LogSegment> segments_;
   std::map<std::string, Opened> sized_;  // By path. No log that is written.
 };

@@ -23,7 +23,8 @@ Status BatchProof::ReadWitness(rocksdb::FileSystem* files) {
                      "cannot be told; a server writes it anew");
   } else if (found->damaged) {
     notes_.push_back("one of two places in " + path +
-                     " is damaged, as a power cut may leave it; the other is used");
+                     " cannot be read, or is not whole, as a power cut may leave it; the other is "
+                     "used");
   }
   return {};
 }

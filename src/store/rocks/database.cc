@@ -57,6 +57,10 @@ StoreError Database::Open(Access access, rocksdb::DBOptions options,
           : rocksdb::DB::OpenForReadOnly(options, dir_, descriptors, &handles_, &opened);
   db_.reset(opened);
   if (!status.ok()) handles_.clear();
+  // RocksDB may call damage what it could not read.
+  if (status.IsCorruption()) {
+    if (StoreError unread = CheckAllRead(); !unread.ok()) return unread;
+  }
   FindFamilies();
   return ErrorFromRocks(status, doing, dir_);
 }
@@ -80,6 +84,10 @@ rocksdb::Status Database::Close() {
   rocksdb::Status status = db_->Close();
   db_.reset();
   return status;
+}
+
+StoreError Database::CheckAllRead() const {
+  return failed_read_ ? ErrorFromRocks(failed_read_(), "read the ledger", dir_) : StoreError();
 }
 
 rocksdb::Status Database::GetMeta(std::string_view key, std::string* value) const {

@@ -10,9 +10,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ledger/codec.h"
@@ -46,6 +48,12 @@ class Database {
   // `doing` completes "cannot ..." in a message.
   StoreError Open(Access access, rocksdb::DBOptions options, std::unique_ptr<rocksdb::Env> env,
                   const std::vector<std::string>& names, std::string_view doing);
+  // Asks how the first read of a data file failed that did, if one did. Without it none has.
+  void SetFailedRead(std::function<rocksdb::IOStatus()> failed) {
+    failed_read_ = std::move(failed);
+  }
+  // kIo if a read has failed so far: what was shown since may lack rows. LogViews::FailedRead.
+  StoreError CheckAllRead() const;
   // Gives up all handles. OK when it is not open.
   rocksdb::Status Close();
   bool is_open() const { return db_ != nullptr; }
@@ -89,6 +97,7 @@ class Database {
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   FamilyHandles families_{};
+  std::function<rocksdb::IOStatus()> failed_read_;
 };
 
 }  // namespace nowcalls::store

@@ -44,8 +44,10 @@ StoreError ReadError(const Database& database, Family family, const rocksdb::Sta
 
 Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor) {
   const AssertionsMeanDamage reading;
-  const auto unread = [visitor](Family family, const Status& read) -> Status {
-    return read.code() == StatusCode::kCorruption ? visitor->OnUnreadable(family, read) : read;
+  const auto unread = [&database, visitor](Family family, const Status& read) -> Status {
+    if (read.code() != StatusCode::kCorruption) return read;
+    NOWCALLS_RETURN_IF_ERROR(database.CheckAllRead());
+    return visitor->OnUnreadable(family, read);
   };
   // The meta family first: its watermark says where the tokens begin.
   MetaRows meta;
@@ -76,7 +78,8 @@ Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visito
     if (part->status.ok()) continue;
     NOWCALLS_RETURN_IF_ERROR(unread(family, ReadError(database, family, part->status)));
   }
-  return {};
+  // RocksDB may have gone on without what it could not read.
+  return database.CheckAllRead();
 }
 
 }  // namespace nowcalls::store

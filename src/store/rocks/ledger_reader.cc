@@ -58,6 +58,7 @@ Status LedgerReader::Impl::Open() {
   NOWCALLS_RETURN_IF_ERROR(proof.Prepare(shown.get()));
   const auto views = std::make_shared<LogViews>(shown, LogViews::State::kAtRest);
   views->Hide(proof.hidden());
+  database.SetFailedRead([shown = views.get()] { return shown->FailedRead(); });
   // RocksDB replays the logs that it is shown into memory.
   std::unique_ptr<rocksdb::Env> env = std::make_unique<LedgerEnv>(rocksdb::NewCompositeEnv(views));
   rocksdb::DBOptions options = ReaderDbOptions();
@@ -75,6 +76,7 @@ Status LedgerReader::Impl::Open() {
     return Status::NotFound("the ledger in " + dir +
                             " was never finished: start the server once to finish it");
   }
+  NOWCALLS_RETURN_IF_ERROR(database.CheckAllRead());
   NOWCALLS_RETURN_IF_ERROR(database.CheckFamilies(*version));
   NOWCALLS_RETURN_IF_ERROR(proof.Check(database, *views));
   notes = proof.notes();

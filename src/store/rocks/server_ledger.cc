@@ -64,6 +64,7 @@ Status ServerLedger::OpenPresent(rocksdb::DBOptions options) {
   }
   // RocksDB replays the logs that it is shown, and changes nothing that counts.
   files_->HideLogs(proof.hidden());
+  database_.SetFailedRead([this] { return files_->views().FailedRead(); });
   files_->BeginOpen();
   options.env = env.get();
   std::vector<std::string> names;
@@ -80,6 +81,7 @@ Status ServerLedger::OpenPresent(rocksdb::DBOptions options) {
     notes_.insert(notes_.end(), proof.notes().begin(), proof.notes().end());
     return Format();
   }
+  NOWCALLS_RETURN_IF_ERROR(database_.CheckAllRead());
   NOWCALLS_RETURN_IF_ERROR(database_.CheckFamilies(*version));
   NOWCALLS_RETURN_IF_ERROR(proof.Check(database_, files_->views()));
   opened_batch_ = proof.last_batch();
