@@ -14,7 +14,9 @@ namespace {
 
 using testing::CoreHarness;
 
-const Flow& FlowOf(CoreHarness* h) { return h->core().flows().at(OnlyFlow(h->core().flows(), 1)); }
+const Flow& FlowWithTimes(CoreHarness* h) {
+  return h->core().flows().at(OnlyFlow(h->core().flows(), 1));
+}
 
 TEST_CASE("quantiles are exact when short, at most a quarter too long otherwise, never too short") {
   TimeHistogram times;
@@ -85,12 +87,12 @@ TEST_CASE("a flow tells how long its tokens were held") {
     h.Sleep(ms);
     h.Release(a, token);
   }
-  const TimeHistogram& held = FlowOf(&h).held_times;
+  const TimeHistogram& held = FlowWithTimes(&h).held_times;
   CHECK(held.Read().count() == 4);
   CHECK(held.Read().Quantile(0.5) == 5);
   CHECK(held.longest_ms() == 4000);
   CHECK(held.sum_ms() == 4015);
-  CHECK(FlowOf(&h).waited_times == nullptr);
+  CHECK(FlowWithTimes(&h).waited_times == nullptr);
 }
 
 TEST_CASE("a flow tells how long acquires waited that were answered, whatever the answer") {
@@ -100,13 +102,13 @@ TEST_CASE("a flow tells how long acquires waited that were answered, whatever th
   const TokenId token = h.Take(a, 1);
   h.Ask(a, Wait(1, 20), 1);
   h.Ask(a, Wait(1, 300), 2);
-  CHECK(FlowOf(&h).waited_times == nullptr);
+  CHECK(FlowWithTimes(&h).waited_times == nullptr);
   h.Pass(20);
   CHECK(h.LateText() == "1 BLOCKED queue_timeout");
   h.Pass(100);
   h.Release(a, token);
   CHECK(h.LateText() == "2 OK");
-  const TimeHistogram& waited = *FlowOf(&h).waited_times;
+  const TimeHistogram& waited = *FlowWithTimes(&h).waited_times;
   CHECK(waited.Read().count() == 2);
   CHECK(waited.sum_ms() == 140);
   CHECK(waited.longest_ms() == 120);
