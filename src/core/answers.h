@@ -175,7 +175,7 @@ struct DrainPage {
 struct NamespacePiece {
   std::string_view name_space;
   int64_t first_flow = 0;
-  uint32_t limit = 0;  // Tokens or rules.
+  uint32_t limit = 0;  // Tokens or rules; both rules of a flow id are drained in one piece.
 };
 
 // One page of a token listing, oldest first.

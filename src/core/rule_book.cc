@@ -234,9 +234,15 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
   const size_t bytes_before = step.batch->bytes().size();
   const uint64_t looks_before = books_->looks();
   auto next = keys.lower_bound(FlowKey{FlowId{piece.first_flow}});
-  for (; next != keys.end() && page.rules < piece.limit; ++next, ++page.rules) {
-    if (step.batch->bytes().size() - bytes_before > kRecordBytesPerPiece) break;
-    if (books_->looks() - looks_before > kLooksPerPiece) break;
+  const auto is_full = [&] {
+    return page.rules >= piece.limit ||
+           step.batch->bytes().size() - bytes_before > kRecordBytesPerPiece ||
+           books_->looks() - looks_before > kLooksPerPiece;
+  };
+  // The next piece begins at a flow id, so both rules of one are in the same piece.
+  FlowId last{0};
+  for (; next != keys.end() && (next->id == last || !is_full()); ++next, ++page.rules) {
+    last = next->id;
     const FlowSlot slot = books_->flows().Find(*next);
     const Flow& flow = books_->flows().at(slot);
     page.now_calls += flow.lane.now_calls;

@@ -138,11 +138,11 @@ TEST_CASE("a flow id is refused to a second namespace for a rule of the same kin
 // the rule was of the flow.
 void MakeFormatThree(const std::string& data_dir) {
   store::RocksStoreOptions options;
-  options.format.version = 3;
-  options.format.token_id_key = {3, 4};
+  const ledger::Format format{.version = 3, .token_id_key = {3, 4}};
+  options.format = format;
   auto made = store::RocksStore::Open(data_dir, options);
   REQUIRE(made.ok());
-  const core::TokenIds ids(options.format.token_id_key);
+  const core::TokenIds ids(format.token_id_key);
   const int64_t now_ms = WallMs();
   ledger::CommitBatch batch;
   batch.NamespaceSet({"default", "rpc"});

@@ -217,6 +217,20 @@ TEST_CASE(
             .ends_with("flowId appears twice in this set, in two rules by value"));
 }
 
+TEST_CASE("a drain of a namespace in pieces of one rule takes both rules of a flow id, once") {
+  TwoKinds t;
+  t.Take();
+  t.Take("x");
+  const auto drained = t.h.core().ActOnNamespace(t.h.step(), NamespaceAct::kDrain,
+                                                 {.name_space = "app", .limit = 1}, {});
+  REQUIRE(drained.ok());
+  CHECK(drained->drained.rules == 2);
+  CHECK(drained->drained.tokens == 2);
+  CHECK(drained->drained.next_flow == 0);
+  CHECK(t.at(kOfFlow).draining);
+  CHECK(t.at(kByValue).draining);
+}
+
 TEST_CASE("a flow id belongs to one namespace for each kind of rule") {
   TwoKinds t({OfFlow(1)});
   const auto load = [&](const std::vector<RuleOptions>& rules) {

@@ -112,7 +112,7 @@ void AddListing(Method method, uint32_t id, wire::OutputBuffer* out) {
     case Method::kRulesList:
       wire::EncodeRulesListRequest(id, {.name_space = {}, .page = {.limit = 1000}}, out);
       break;
-    case Method::kFlow: wire::EncodeFlowRequest(id, 1, out); break;
+    case Method::kFlow: wire::EncodeFlowRequest(id, {1}, out); break;
     case Method::kFlows:
     case Method::kSessions:
     case Method::kNamespaces:
