@@ -313,11 +313,11 @@ TEST_CASE("the share of a window is counted in the rule's own interval, and roun
   const auto share = [](Json rule, Json config, uint64_t sessions) {
     config["flowId"] = 7;
     rule["clusterConfig"] = config;
-    const Result<std::optional<RuleView>> view =
-        ReadRuleView(testing::ToMessagePack(Json::array({Json::array({rule}), nullptr})), 7);
-    REQUIRE(view.ok());
-    REQUIRE(view->has_value());
-    return (*view)->WindowShare(Value(), sessions);
+    const Result<FlowRules> rules =
+        ReadFlowRules(testing::ToMessagePack(Json::array({Json::array({rule}), nullptr})), 7);
+    REQUIRE(rules.ok());
+    REQUIRE(rules->of_flow.has_value());
+    return rules->of_flow->WindowShare(Value(), sessions);
   };
   const Json minute = {{"thresholdType", 1}, {"windowIntervalMs", 60'000}};
   CHECK(share({{"count", 1.66667}}, minute, 1) == 100);

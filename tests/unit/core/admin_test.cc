@@ -45,7 +45,7 @@ struct Fixture {
   }
   std::string SpaceOfFlow1() {
     const FlowTable& flows = h.core().flows();
-    return flows.name_space(flows.at(flows.Find(FlowId{1})).name_space).name;
+    return flows.name_space(flows.at(OnlyFlow(flows, 1)).name_space).name;
   }
   std::string ReclaimFlow(int64_t flow, uint32_t tokens_max) {
     const auto answer = h.core().ReclaimFlow(h.step(), FlowId(flow), tokens_max, kAct);

@@ -504,8 +504,8 @@ class GroupLife {
     }
     REQUIRE(queues.flows().size() == expected.size());
     for (const auto& [flow, sums] : expected) {
-      const FlowSlot slot = h_.core().flows().Find(FlowId{flow});
-      const WaiterPlaces* const waiters = queues.OfFlow(FlowId{flow}, slot);
+      const FlowKey key{FlowId{flow}, FlowKindIf(IsKeyed(flow))};
+      const WaiterPlaces* const waiters = queues.OfFlow(key, h_.core().flows().Find(key));
       REQUIRE(waiters != nullptr);
       REQUIRE(waiters->size() == sums.first);
       const uint32_t oldest = queues.at(waiters->begin()->second).ticket.tag;
