@@ -254,8 +254,18 @@ class Parser {
   }
 
   void AddClientFilter(CLI::App* app, const std::string& help) {
-    AddFilter(app, "--client", "ID", help, &arguments_.filter.client_id,
-              [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
+    CLI::Option* client =
+        AddFilter(app, "--client", "ID", help, &arguments_.filter.client_id,
+                  [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
+    AddInstance(app, "Of them only those of this instance", &arguments_.filter.instance)
+        ->needs(client);
+  }
+
+  CLI::Option* AddInstance(CLI::App* app, const std::string& help, std::optional<uint64_t>* out) {
+    return AddInteger<uint64_t>(app, "--instance", help, 0, INT64_MAX, [out](uint64_t instance) {
+             *out = instance;
+           })
+        ->type_name("N");
   }
 
   void AddTokenFilters(CLI::App* app) {
@@ -445,6 +455,8 @@ class Parser {
                                   ->type_name("NS");
     client->needs(name_space);
     name_space->needs(client);
+    AddInstance(reclaim, "Of the client only the tokens of this instance", &arguments_.instance)
+        ->needs(client);
     AddFlow(reclaim, "All tokens of this flow");
     AddReason(reclaim, kReasonHelp)->required();
     AddYes(reclaim);
@@ -540,15 +552,17 @@ class Parser {
   }
 
   template <typename Check>
-  static void AddFilter(CLI::App* app, const std::string& name, const std::string& type,
-                        const std::string& help, std::optional<std::string>* value, Check check) {
-    app->add_option_function<std::string>(
-           name,
-           [name, value, check](const std::string& text) {
-             Require(name, check(text));
-             *value = text;
-           },
-           help)
+  static CLI::Option* AddFilter(CLI::App* app, const std::string& name, const std::string& type,
+                                const std::string& help, std::optional<std::string>* value,
+                                Check check) {
+    return app
+        ->add_option_function<std::string>(
+            name,
+            [name, value, check](const std::string& text) {
+              Require(name, check(text));
+              *value = text;
+            },
+            help)
         ->type_name(type);
   }
 

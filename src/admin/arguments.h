@@ -67,6 +67,7 @@ struct Arguments {
   std::string reason;
   std::string name_space;  // Of rules load, rules diff and reclaim --client.
   std::string client_id;   // Of reclaim --client.
+  std::optional<uint64_t> instance;  // Likewise; none: all of the client id.
   bool yes = false;        // Confirmed.
   bool off = false;        // Of drain.
   std::string file;

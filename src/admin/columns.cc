@@ -72,6 +72,8 @@ constexpr Column<TokenRow> kTokenColumns[] = {
     {{"online", "ONLINE", Kind::kFlag, 1}, [](const TokenRow& r) { return Optional(r.online); }},
     {{"token", "", Kind::kDigits}, [](const TokenRow& r) -> Cell { return r.token_id; }},
     {{"param", "PARAM", Kind::kText, 2}, [](const TokenRow& r) { return OfParam(r.param); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true},
+     [](const TokenRow& r) { return Optional(r.instance); }},
 };
 
 // Of the server's counters, or absent when there are none.
@@ -228,7 +230,15 @@ constexpr Column<WaiterRow> kWaiterColumns[] = {
     {{"deadline_ms", "GIVES_UP_IN", Kind::kUntil},
      [](const WaiterRow& r) -> Cell { return r.deadline_ms; }},
     {{"param", "PARAM", Kind::kText}, [](const WaiterRow& r) { return OfParam(r.param); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true},
+     [](const WaiterRow& r) { return Optional(r.instance); }},
 };
+
+// A client id of one instance is shown as one without. Offline the ledger does not count them.
+Cell InstanceWhereTwoAre(const SessionRow& row) {
+  const bool shown = row.instances.has_value() || !row.online.has_value();
+  return shown ? Optional(row.instance) : Cell();
+}
 
 constexpr Column<SessionRow> kSessionColumns[] = {
     {{"session", "SESSION", Kind::kNumber, 4},
@@ -253,6 +263,8 @@ constexpr Column<SessionRow> kSessionColumns[] = {
      }},
     {{"hosts", "HOSTS", Kind::kNumber, 0, /*rare=*/true},
      [](const SessionRow& r) { return r.online == true ? Unsigned(r.hosts.value_or(1)) : Cell(); }},
+    {{"instances", "", Kind::kNumber}, [](const SessionRow& r) { return Optional(r.instances); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true}, InstanceWhereTwoAre},
 };
 
 constexpr Column<HistoryRow> kHistoryColumns[] = {
@@ -274,6 +286,8 @@ constexpr Column<HistoryRow> kHistoryColumns[] = {
     {{"note", "NOTE", Kind::kText}, [](const HistoryRow& r) { return Text(r.note); }},
     {{"token", "", Kind::kDigits}, [](const HistoryRow& r) -> Cell { return r.token_id; }},
     {{"param", "PARAM", Kind::kText, 1}, [](const HistoryRow& r) { return OfParam(r.param); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true},
+     [](const HistoryRow& r) { return Optional(r.instance); }},
 };
 
 constexpr Column<ListedRule> kRuleColumns[] = {

@@ -48,6 +48,7 @@ ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, E
   end.name_space = books.flows().name_space(session.name_space).name;
   end.client_id = session.client_id;
   end.note = note;
+  if (session.instances() > 1) end.instance = session.instance;
   if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
     end.param = books.flows().keys().at(key).value;
   }
@@ -66,13 +67,13 @@ Books::Books(const CoreOptions& options)
       wake_list_(&flows_),
       rates_(options.token_id_key, options.limits.param_value_bytes_max) {}
 
-SessionSlot Books::OpenSession(const Step& step, NamespaceSlot name_space,
-                               const std::optional<std::string_view>& client_id,
-                               std::string_view display_id) {
-  const auto kind =
-      client_id.has_value() ? ledger::SessionKind::kNamed : ledger::SessionKind::kConnection;
-  const SessionSlot slot = sessions_.Add(SessionId{next_fence_++}, kind, name_space,
-                                         client_id.value_or(display_id), step.now.ms);
+SessionSlot Books::OpenSession(const Step& step, const HelloRequest& request) {
+  const bool named = request.client_id.has_value();
+  const NamespaceSlot name_space = flows_.FindOrAddNamespace(request.name_space);
+  const SessionSlot slot = sessions_.Add(
+      SessionId{next_fence_++},
+      named ? ledger::SessionKind::kNamed : ledger::SessionKind::kConnection, name_space,
+      request.client_id.value_or(request.display_id), named ? request.instance : 0, step.now.ms);
   ++flows_.name_space(name_space).sessions;
   return slot;
 }
@@ -93,7 +94,8 @@ TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
   if (!session.in_ledger) {
     session.in_ledger = true;
     step.batch->SessionOpened({session.id, session.kind, session.opened_ms,
-                               flows_.name_space(session.name_space).name, session.client_id});
+                               flows_.name_space(session.name_space).name, session.client_id,
+                               session.instance});
   }
   const Fence fence{next_fence_++};
   const TokenSlot slot = tokens_.Insert(fence.value);

@@ -75,10 +75,8 @@ class Books {
   bool IsFromBeforeRestart(const TokenEntry& entry) const { return entry.fence < first_fence_; }
 
   // --- Sessions. ---
-  // A session without connections. Without a client id it is shown as `display_id`.
-  SessionSlot OpenSession(const Step& step, NamespaceSlot name_space,
-                          const std::optional<std::string_view>& client_id,
-                          std::string_view display_id);
+  // A session without connections. Without a client id it is shown as the display id.
+  SessionSlot OpenSession(const Step& step, const HelloRequest& request);
   // REQUIRES: no connections, no tokens, no check scheduled.
   void CloseSession(const Step& step, SessionSlot slot);
 

@@ -94,11 +94,9 @@ void Core::Begin(Instant now, uint64_t fences_from) {
   parts_->absence.Begin(now);
 }
 
-Result<HelloAnswer> Core::Hello(const Step& step, std::string_view name_space,
-                                const std::optional<std::string_view>& client_id,
-                                std::string_view display_id, bool exclusive) {
+Result<HelloAnswer> Core::Hello(const Step& step, const HelloRequest& request) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->presence.Hello(step, name_space, client_id, display_id, exclusive);
+  return parts_->presence.Hello(step, request);
 }
 
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
@@ -157,11 +155,10 @@ TokenStatus Core::Reclaim(const Step& step, TokenId token, const AdminAct& act) 
   return parts_->reclaims.Reclaim(step, token, act);
 }
 
-ReclaimAnswer Core::ReclaimClient(const Step& step, std::string_view name_space,
-                                  std::string_view client_id, uint32_t tokens_max,
-                                  const AdminAct& act) {
+ReclaimAnswer Core::ReclaimClient(const Step& step, const ClientChoice& client,
+                                  uint32_t tokens_max, const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.ReclaimClient(step, name_space, client_id, tokens_max, act);
+  return parts_->reclaims.ReclaimClient(step, client, tokens_max, act);
 }
 
 Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,

@@ -82,13 +82,12 @@ class Core {
   void Begin(Instant now, uint64_t fences_from = 0);
 
   // --- Sessions. ---
-  // Opens or rejoins the session of (name_space, client_id); without a client id, a session that
-  // ends with its connection and is shown as `display_id`. REQUIRES: both names pass CheckNamespace
+  // Opens or rejoins the session of the instance of the client id in its namespace; without a
+  // client id, a session that is shown as `display_id`. REQUIRES: both names pass CheckNamespace
   // and CheckClientId (base/text.h). kResourceExhausted: sessions_max or namespaces_max is reached.
-  // kAlreadyExists: the call is `exclusive`, and the session is online from another host.
-  Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
-                            const std::optional<std::string_view>& client_id,
-                            std::string_view display_id, bool exclusive = false);
+  // kAlreadyExists: the call is `exclusive`, and the client id is online as another instance, or as
+  // instance 0 from another host. Nothing has changed then.
+  Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
   // One connection of the session is gone, and with it its waiters, which have this owner.
   // `display_id`: as in its Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
@@ -128,11 +127,12 @@ class Core {
   // --- Administrators. ---
   // Takes a token back. kReleaseOk or kAlreadyRelease.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
-  // Take back up to `tokens_max` tokens, the oldest first. A client id that begins with '@' names
+  // Take back up to `tokens_max` tokens, the oldest first. Of a client id those of all instances,
+  // one session after the other, or of the one that is given. A client id that begins with '@' names
   // the sessions of connections. kNotFound for a flow without a rule and tokens; Purge is for
   // flows whose rule was removed, and kInvalidArgument for others.
-  ReclaimAnswer ReclaimClient(const Step& step, std::string_view name_space,
-                              std::string_view client_id, uint32_t tokens_max, const AdminAct& act);
+  ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
+                              const AdminAct& act);
   Result<ReclaimAnswer> ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, FlowId flow, uint32_t tokens_max,

@@ -24,9 +24,12 @@ void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reaso
   const std::string token = std::to_string(books.IdOf(entry).value);
   const std::string reason_word(EndReasonName(reason));
   const int64_t held_ms = now_ms - entry.issued_ms;
+  const std::string instance =
+      session.instances() > 1 ? ", instance " + std::to_string(session.instance) : "";
   Notice notice{.topic = LogTopic::kEnd,
                 .text = "token " + token + " of flow " + std::to_string(flow.value) +
-                        " from client " + session.client_id + " of namespace " + name_space +
+                        " from client " + session.client_id + instance + " of namespace " +
+                        name_space +
                         " ended: " + reason_word + " after " + std::to_string(held_ms) + " ms",
                 .fields = {{"token", token},
                            Number("flow", flow.value),
@@ -37,6 +40,9 @@ void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reaso
                            {"reason", reason_word},
                            Number("held_ms", held_ms),
                            Number("issued_ms", entry.issued_ms)}};
+  if (session.instances() > 1) {
+    notice.fields.push_back({"instance", std::to_string(session.instance)});
+  }
   if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
     notice.fields.push_back({"param", ParamText(books.flows().keys().at(key).value.view())});
   }

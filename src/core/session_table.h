@@ -44,16 +44,26 @@ struct MassVerdict {
   }
 };
 
+// The sessions of one client id in its namespace: one for each process that named an instance.
+struct ClientState {
+  absl::btree_map<uint64_t, SessionSlot> by_instance;
+  uint32_t online = 0;  // Of these.
+  bool told = false;    // The log was told of a second instance, since the client is online.
+};
+
 struct SessionState {
   SessionId id;
   ledger::SessionKind kind = ledger::SessionKind::kNamed;
   NamespaceSlot name_space;
   std::string client_id;  // For kConnection the display name, "@HOST:PORT".
+  uint64_t instance = 0;  // Of the client id; 0 for kConnection.
+  ClientState* client = nullptr;  // Null for kConnection.
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;
   uint32_t waiters = 0;  // Acquires that wait for room.
-  // The connections by their hosts. Empty for kConnection, which has one.
+  // The connections by their hosts. Empty for kConnection, which has one, and for an instance other
+  // than 0, which is one process.
   absl::btree_map<std::string, uint32_t> hosts;
   bool told_of_host = false;     // The log was told of another host, since the session is online.
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
@@ -73,20 +83,26 @@ struct SessionState {
   TokenList tokens;
 
   bool online() const { return connections > 0; }
+  // Of the client id, this one included. 0 for kConnection.
+  size_t instances() const { return client == nullptr ? 0 : client->by_instance.size(); }
 };
 
 class SessionTable {
  public:
-  // The session of a client id; kNoSession if there is none.
-  SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id) const;
+  // Null while the client id has no session.
+  const ClientState* FindClient(NamespaceSlot name_space, std::string_view client_id) const;
+  // The session of an instance of a client id; kNoSession if there is none.
+  SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id,
+                        uint64_t instance) const;
   SessionSlot FindById(SessionId id) const;
-  // All sessions shown under the name: one with this client id, or the sessions of connections that
-  // came from the address "@HOST:PORT" one after the other. By ascending id.
+  // All sessions shown under the name: the instances of this client id, or the sessions of
+  // connections that came from the address "@HOST:PORT" one after the other. By ascending id.
   std::vector<SessionSlot> FindAll(NamespaceSlot name_space, std::string_view name) const;
 
-  // A new session without connections. REQUIRES: the id and, for kNamed, the name are free.
+  // A new session without connections. REQUIRES: the id and, for kNamed, the instance of the name
+  // are free.
   SessionSlot Add(SessionId id, ledger::SessionKind kind, NamespaceSlot name_space,
-                  std::string_view client_id, int64_t opened_ms);
+                  std::string_view client_id, uint64_t instance, int64_t opened_ms);
   // REQUIRES: no connections and no tokens.
   void Erase(SessionSlot slot);
 
@@ -108,7 +124,7 @@ class SessionTable {
 
   SlotArena<SessionSlot, SessionState, 64> sessions_;
   absl::btree_map<uint64_t, SessionSlot> by_id_;
-  absl::flat_hash_map<Name, SessionSlot> by_name_;
+  absl::flat_hash_map<Name, std::unique_ptr<ClientState>> clients_;
   absl::btree_map<std::pair<Name, uint64_t>, SessionSlot> unnamed_;  // By display name and id.
   std::vector<Loss> losses_;
 };

@@ -21,6 +21,7 @@ namespace nowcalls::core {
 struct WaiterFilter {
   std::optional<FlowId> flow{};
   std::optional<std::string_view> client_id{};
+  std::optional<uint64_t> instance{};  // Of the client id.
 };
 
 struct WaiterPlace {

@@ -17,7 +17,7 @@ namespace nowcalls::ledger {
 
 // What a ledger is made with. Ledgers of earlier versions are read as they are. The first batch of
 // a server raises them to this version.
-inline constexpr uint32_t kFormatVersion = 3;
+inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kFormatVersionMin = 1;
 
 // Made when a ledger is formatted.
@@ -70,6 +70,9 @@ struct Session {
   int64_t opened_ms = 0;
   std::string name_space;
   std::string client_id;
+  // Tells the processes of one client id apart; each has a session of its own. 0 .. 2^63-1; 0 for
+  // kConnection.
+  uint64_t instance = 0;
 
   bool operator==(const Session&) const = default;
 };

@@ -327,7 +327,10 @@ Status Feed::LookAtSession(BlockingClient* client, uint64_t session, Snapshot* n
   detail->more_tokens = tokens->next_cursor != 0;
   if (detail->row->waiters.value_or(0) == 0) return Status::Ok();
   auto waiters = client->Waiters(
-      {.flow_id = {}, .client_id = detail->row->client_id, .limit = Snapshot::kDetailRowsMax});
+      {.flow_id = {},
+       .client_id = detail->row->client_id,
+       .limit = Snapshot::kDetailRowsMax,
+       .instance = detail->row->instance.value_or(0)});
   if (!waiters.ok()) return waiters.status();
   // Other namespaces may have a client of this name.
   std::erase_if(*waiters, [&](const wire::WaiterRow& row) {

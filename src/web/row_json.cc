@@ -105,6 +105,11 @@ ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
   return json;
 }
 
+// As a text, as other numbers of 63 bits, which JavaScript would round.
+void AddInstance(const std::optional<uint64_t>& instance, ordered_json* json) {
+  if (instance.has_value()) (*json)["instance"] = Id(*instance);
+}
+
 ordered_json TokenJson(const wire::TokenRow& row, int64_t now_ms) {
   ordered_json json = {
       {"token_id", Id(row.token_id)}, {"flow_id", Id(row.flow_id)},   {"namespace", row.name_space},
@@ -114,6 +119,7 @@ ordered_json TokenJson(const wire::TokenRow& row, int64_t now_ms) {
   AddPast("issued", row.issued_ms, now_ms, &json);
   AddDeadline(row.deadline_ms, now_ms, &json);
   AddParam(row.param, &json);
+  AddInstance(row.instance, &json);
   return json;
 }
 
@@ -125,6 +131,7 @@ ordered_json WaiterJson(const wire::WaiterRow& row, int64_t now_ms) {
   AddPast("since", row.since_ms, now_ms, &json);
   AddDeadline(row.deadline_ms, now_ms, &json);
   AddParam(row.param, &json);
+  AddInstance(row.instance, &json);
   return json;
 }
 
@@ -147,6 +154,10 @@ ordered_json SessionJson(const wire::SessionRow& row, int64_t now_ms) {
       {"hosts", row.hosts.value_or(1)}, {"tokens", row.tokens},
       {"now_calls", row.now_calls},     {"waiters", row.waiters.value_or(0)},
   };
+  if (row.instances.has_value()) {
+    json["instances"] = *row.instances;
+    AddInstance(row.instance.value_or(0), &json);
+  }
   AddPast("opened", row.opened_ms, now_ms, &json);
   if (row.offline_since_ms.has_value()) AddPast("offline", *row.offline_since_ms, now_ms, &json);
   return json;
@@ -161,6 +172,7 @@ ordered_json HistoryJson(const wire::HistoryRow& row, int64_t now_ms) {
   };
   AddPast("ended", row.ended_ms, now_ms, &json);
   AddParam(row.param, &json);
+  AddInstance(row.instance, &json);
   return json;
 }
 

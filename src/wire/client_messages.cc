@@ -271,23 +271,33 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   return true;
 }
 
-// The members of a filter that tokens and waiters have in common.
-void PackWhose(const std::optional<int64_t>& flow_id,
-               const std::optional<std::string_view>& client_id, Packer* packer) {
-  if (flow_id) {
+// The members of a filter that tokens and waiters have in common: of TokensParams or WaitersParams.
+template <typename AnyParams>
+uint32_t CountWhose(const AnyParams& params) {
+  return (params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) + (params.instance ? 1U : 0U);
+}
+
+template <typename AnyParams>
+void PackWhose(const AnyParams& params, Packer* packer) {
+  if (params.flow_id) {
     PackString("flow_id", packer);
-    packer->pack_int64(*flow_id);
+    packer->pack_int64(*params.flow_id);
   }
-  if (client_id) {
+  if (params.client_id) {
     PackString("client_id", packer);
-    PackString(*client_id, packer);
+    PackString(*params.client_id, packer);
+  }
+  if (params.instance) {
+    PackString("instance", packer);
+    packer->pack_uint64(*params.instance);
   }
 }
 
 }  // namespace
 
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out) {
-  const uint32_t options = (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U);
+  const uint32_t options = (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U) +
+                           (params.instance != 0 ? 1U : 0U);
   Packer packer(*out);
   BeginRequest(msgid, Method::kHello, options > 0 ? 4 : 3, &packer);
   packer.pack_int64(params.protocol);
@@ -306,6 +316,10 @@ void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer*
   if (params.exclusive) {
     PackString("exclusive", &packer);
     packer.pack_true();
+  }
+  if (params.instance != 0) {
+    PackString("instance", &packer);
+    packer.pack_uint64(params.instance);
   }
 }
 
@@ -427,8 +441,8 @@ void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffe
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kWaiters, 2, &packer);
-  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U));
-  PackWhose(params.flow_id, params.client_id, &packer);
+  packer.pack_map(CountWhose(params));
+  PackWhose(params, &packer);
   PackLimit(params.limit, &packer);
 }
 
@@ -447,9 +461,8 @@ void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffe
   Packer packer(*out);
   BeginRequest(msgid, Method::kTokens, 3, &packer);
   const bool by_age = params.min_age_ms != 0;
-  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) +
-                  (params.session ? 1U : 0U) + (by_age ? 1U : 0U));
-  PackWhose(params.flow_id, params.client_id, &packer);
+  packer.pack_map(CountWhose(params) + (params.session ? 1U : 0U) + (by_age ? 1U : 0U));
+  PackWhose(params, &packer);
   if (params.session) {
     PackString("session", &packer);
     packer.pack_uint64(*params.session);

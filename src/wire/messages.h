@@ -75,7 +75,8 @@ struct HelloParams {
   std::string_view name_space{};
   std::optional<std::string_view> client_id{};
   bool lost = false;       // The connection wants EncodeLost.
-  bool exclusive = false;  // Refused while the client id is online from another host.
+  bool exclusive = false;  // Refused while the client id is online as another process.
+  uint64_t instance = 0;   // Of the client id, at most INT64_MAX.
 };
 struct AcquireParams {
   int64_t flow_id = 0;
@@ -138,6 +139,7 @@ struct WaitersParams {
   std::optional<int64_t> flow_id;
   std::optional<std::string_view> client_id;
   uint32_t limit = 0;
+  std::optional<uint64_t> instance{};  // Of the client id.
 };
 struct RulesListParams {
   std::optional<std::string_view> name_space;
@@ -149,6 +151,7 @@ struct TokensParams {
   int64_t min_age_ms = 0;
   PageParams page;
   std::optional<uint64_t> session{};  // By its number.
+  std::optional<uint64_t> instance{};  // Of the client id.
 };
 struct RulesLoadParams {
   std::string_view name_space;

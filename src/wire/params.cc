@@ -67,9 +67,10 @@ bool ReadWait(std::string_view name, FieldReader* fields, std::optional<uint64_t
       name, "must be 0.." + std::to_string(kWaitMsMax) + ", got " + std::to_string(**wait_ms));
 }
 
-bool ReadHold(std::string_view name, FieldReader* fields, uint64_t* hold_ms) {
-  if (!fields->Optional(name, hold_ms)) return false;
-  return *hold_ms <= static_cast<uint64_t>(INT64_MAX) ||
+// 0 .. 2^63 - 1.
+bool ReadUint63(std::string_view name, FieldReader* fields, uint64_t* value) {
+  if (!fields->Optional(name, value)) return false;
+  return *value <= static_cast<uint64_t>(INT64_MAX) ||
          fields->Fail(name, "must fit a signed 64-bit integer");
 }
 
@@ -79,7 +80,7 @@ bool ReadAcquireOption(std::string_view key, FieldReader* fields, AnyParams* out
   if (key == "prioritized") return fields->Optional(key, &out->prioritized);
   if (key == "wait_ms") return ReadWait(key, fields, &out->wait_ms);
   if (key == "request_id") return fields->Optional(key, &out->request_id);
-  if (key == "hold_ms") return ReadHold(key, fields, &out->hold_ms);
+  if (key == "hold_ms") return ReadUint63(key, fields, &out->hold_ms);
   return fields->FailUnknown(key);
 }
 
@@ -127,6 +128,7 @@ bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::
 bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
   if (key == "flow_id") return fields->Optional(key, &out->flow_id);
   if (key == "client_id") return fields->Optional(key, &out->client_id);
+  if (key == "instance") return fields->Optional(key, &out->instance);
   if (key == "session") return fields->Optional(key, &out->session);
   if (key != "min_age_ms") return fields->FailUnknown(key);
   if (!fields->Optional(key, &out->min_age_ms)) return false;
@@ -152,6 +154,7 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
   const auto option = [&](std::string_view key) {
     if (key == "lost") return fields.Optional(key, &out->lost);
     if (key == "exclusive") return fields.Optional(key, &out->exclusive);
+    if (key == "instance") return ReadUint63(key, &fields, &out->instance);
     return fields.FailUnknown(key);
   };
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
@@ -257,6 +260,7 @@ bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* er
   const auto filter = [&](std::string_view key) {
     if (key == "flow_id") return fields.Optional(key, &out->flow_id);
     if (key == "client_id") return fields.Optional(key, &out->client_id);
+    if (key == "instance") return fields.Optional(key, &out->instance);
     return fields.FailUnknown(key);
   };
   return fields.OpenArray(2) && (fields.TakeMissing() || fields.ForEachKey("filter", filter)) &&

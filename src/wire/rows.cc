@@ -25,6 +25,7 @@ inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
     Field{"deadline_ms", &TokenRow::deadline_ms},
     Field{"online", &TokenRow::online},
     Field{"param", &TokenRow::param},
+    Field{"instance", &TokenRow::instance},
 };
 
 template <>
@@ -80,6 +81,8 @@ inline constexpr auto kFieldsOf<SessionRow> = std::tuple{
     Field{"offline_since_ms", &SessionRow::offline_since_ms},
     Field{"waiters", &SessionRow::waiters},
     Field{"hosts", &SessionRow::hosts},
+    Field{"instance", &SessionRow::instance},
+    Field{"instances", &SessionRow::instances},
 };
 
 template <>
@@ -91,6 +94,7 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
     Field{"count", &HistoryRow::count},         Field{"fence", &HistoryRow::fence},
     Field{"issued_ms", &HistoryRow::issued_ms}, Field{"held_ms", &HistoryRow::held_ms},
     Field{"note", &HistoryRow::note},           Field{"param", &HistoryRow::param},
+    Field{"instance", &HistoryRow::instance},
 };
 
 template <>
@@ -112,6 +116,7 @@ inline constexpr auto kFieldsOf<WaiterRow> = std::tuple{
     Field{"since_ms", &WaiterRow::since_ms},
     Field{"deadline_ms", &WaiterRow::deadline_ms},
     Field{"param", &WaiterRow::param},
+    Field{"instance", &WaiterRow::instance},
 };
 
 // Rows without pages.

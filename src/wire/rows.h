@@ -31,6 +31,8 @@ struct TokenRow {
   int64_t deadline_ms = 0;
   std::optional<bool> online;         // Of the session; absent when read offline.
   std::optional<ParamValue> param{};  // Of the rule's parameter; absent without one.
+  // Of the session; absent unless its client id has several. Offline: absent if it is 0.
+  std::optional<uint64_t> instance{};
 
   bool operator==(const TokenRow&) const = default;
 };
@@ -126,6 +128,8 @@ struct SessionRow {
   std::optional<int64_t> offline_since_ms;
   std::optional<uint64_t> waiters;  // Absent: none.
   std::optional<uint64_t> hosts;    // That it is online from. Absent: one at most.
+  std::optional<uint64_t> instance{};   // Of the client id; absent if it is 0.
+  std::optional<uint64_t> instances{};  // That the client id has. Absent: one at most, or offline.
 
   bool operator==(const SessionRow&) const = default;
 };
@@ -146,6 +150,8 @@ struct HistoryRow {
   int64_t held_ms = 0;                // From issued_ms to ended_ms.
   std::string note;                   // The administrator's reason; empty without one.
   std::optional<ParamValue> param{};  // As of TokenRow.
+  // Of the session; absent unless its client id had several then.
+  std::optional<uint64_t> instance{};
 
   bool operator==(const HistoryRow&) const = default;
 };
@@ -175,6 +181,7 @@ struct WaiterRow {
   int64_t since_ms = 0;
   int64_t deadline_ms = 0;
   std::optional<ParamValue> param{};
+  std::optional<uint64_t> instance{};  // As of TokenRow.
 
   bool operator==(const WaiterRow&) const = default;
 };

@@ -60,7 +60,7 @@ TEST_CASE("a ledger of the first format is served, and is one of this from then 
   }
   ServerProcess server(dir.path());
   server.Start();
-  CHECK(server.LogHas("the ledger has format version 1 and gets 3 now"));
+  CHECK(server.LogHas("the ledger has format version 1 and gets 4 now"));
   RpcClient alice(server.address());
   ResultOf(&alice, "rules_load", {"default", Json::array({RuleJson(1, 10)}).dump()});
   ResultOf(&alice, "hello", {1, "default", "alice"});
@@ -71,7 +71,7 @@ TEST_CASE("a ledger of the first format is served, and is one of this from then 
   ResultOf(&again, "hello", {1, "default", "alice"});
   CHECK(NowCalls(&again, 1) == 4);
   CHECK(server.log().substr(logged).find("format version") == std::string::npos);
-  CHECK(ResultOf(&again, "info").at("ledger").at("format") == 3);
+  CHECK(ResultOf(&again, "info").at("ledger").at("format") == 4);
 }
 
 TEST_CASE("a keep before kill -9 still counts after it") {

@@ -96,7 +96,7 @@ void Oracle::AddEnders(Token* token) {
     const SeenToken& seen = token->seen;
     const bool hits = op.kind == Kind::kCancel
                           ? op.owner == seen.owner && op.request_id == seen.request_id
-                          : op.flow == FlowOfLane(seen.flow) || op.owner == seen.owner;
+                          : op.flow == FlowOfLane(seen.flow) || StandsFor(op.owner, seen.owner);
     if (hits) token->enders.insert(id);
   }
 }
@@ -366,7 +366,7 @@ OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by
   ender_ops_.push_back(last_op_);
   for (const uint64_t id : present_) {
     const SeenToken& seen = tokens_[id].seen;
-    if (seen.owner == op.owner || FlowOfLane(seen.flow) == flow)
+    if (StandsFor(op.owner, seen.owner) || FlowOfLane(seen.flow) == flow)
       tokens_[id].enders.insert(last_op_);
   }
   return last_op_;
@@ -380,7 +380,8 @@ void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
     if (!carried_out) token.enders.erase(op_id);
-    const bool its = token.seen.owner == op.owner || FlowOfLane(token.seen.flow) == op.flow;
+    const bool its =
+        StandsFor(op.owner, token.seen.owner) || FlowOfLane(token.seen.flow) == op.flow;
     if (carried_out && !more && its && token.answered < op.asked) SetGone(&token);
   }
 }

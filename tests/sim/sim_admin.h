@@ -30,7 +30,9 @@ class SimAdmin : public RpcCaller {
   void Drain(int64_t flow, bool on);
   void Reclaim(uint64_t token);
   void ReclaimFlow(int64_t flow, uint32_t limit);
-  void ReclaimClient(const std::string& name_space, const std::string& client_id, uint32_t limit);
+  // Of one instance, or of all.
+  void ReclaimClient(const std::string& name_space, const std::string& client_id,
+                     std::optional<uint64_t> instance, uint32_t limit);
   void Purge(int64_t flow);
 
  private:

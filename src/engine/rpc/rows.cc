@@ -16,6 +16,12 @@ std::optional<ParamValue> ParamOf(const core::Core& core, core::TokenSlot slot) 
   return core.flows().keys().at(key).value;
 }
 
+// Where the client id has several.
+std::optional<uint64_t> InstanceOf(const core::SessionState& session) {
+  if (session.instances() < 2) return std::nullopt;
+  return session.instance;
+}
+
 }  // namespace
 
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
@@ -31,7 +37,8 @@ wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
           .issued_ms = entry.issued_ms,
           .deadline_ms = entry.deadline_ms,
           .online = session.online(),
-          .param = ParamOf(core, slot)};
+          .param = ParamOf(core, slot),
+          .instance = InstanceOf(session)};
 }
 
 namespace {
@@ -141,6 +148,8 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
 }
 
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
+  std::optional<uint64_t> instance;
+  if (entry.instance != 0) instance = entry.instance;
   return {.sequence = entry.sequence,
           .ended_ms = entry.ended_ms,
           .reason = std::string(EndReasonName(entry.reason)),
@@ -154,7 +163,8 @@ wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
           .issued_ms = entry.issued_ms,
           .held_ms = entry.ended_ms - entry.issued_ms,
           .note = entry.note,
-          .param = entry.param};
+          .param = entry.param,
+          .instance = instance};
 }
 
 wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use) {
@@ -187,7 +197,8 @@ wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& place) {
                       .prioritized = waiter.prioritized,
                       .place = place.place,
                       .since_ms = waiter.since_ms,
-                      .deadline_ms = waiter.deadline_ms};
+                      .deadline_ms = waiter.deadline_ms,
+                      .instance = InstanceOf(session)};
   if (waiter.lane.key_slot != core::kNoKey) {
     row.param = core.flows().keys().at(waiter.lane.key_slot).value;
   }
@@ -204,6 +215,8 @@ wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session
   row.connections = session.connections;
   if (session.waiters > 0) row.waiters = session.waiters;
   if (session.hosts.size() > 1) row.hosts = session.hosts.size();
+  if (session.instance != 0) row.instance = session.instance;
+  if (session.instances() > 1) row.instances = session.instances();
   row.tokens = session.tokens.size;
   row.now_calls = static_cast<uint64_t>(session.now_calls);
   row.opened_ms = session.opened_ms;

@@ -96,7 +96,7 @@ TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name
   }
   if (!CheckNamespace(name_space).ok()) return TokenStatus::kFail;
   const Result<core::HelloAnswer> session =
-      service_->core->Hello(step, name_space, std::nullopt, "@" + connection->peer);
+      service_->core->Hello(step, {.name_space = name_space, .display_id = "@" + connection->peer});
   if (!session.ok()) return TokenStatus::kTooManyRequest;  // sessions_max, namespaces_max.
   connection->session = session->session;
   return TokenStatus::kOk;

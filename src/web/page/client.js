@@ -2,7 +2,7 @@
 
 import { count, duration } from "./format.js";
 import { command, element, Figures, setText, Table } from "./dom.js";
-import { flowColumn, holderOf, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
+import { clientName, flowColumn, holderOf, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
 import { clientState } from "./lists.js";
 
 export class ClientView {
@@ -48,10 +48,10 @@ export class ClientView {
       return this.say("There is no such session: its client left, and holds nothing.");
     }
     this.body.hidden = false;
-    const text = JSON.stringify([row.client_id, row.namespace]);
+    const text = JSON.stringify([clientName(row), row.namespace]);
     if (text !== this.placeText) {
       this.placeText = text;
-      setText(this.title, row.client_id);
+      setText(this.title, clientName(row));
       this.place.replaceChildren(
         element("a", { href: `#/clients?namespace=${encodeURIComponent(row.namespace)}` },
                 row.namespace),

@@ -4,16 +4,16 @@ import { count, duration, rate, words } from "./format.js";
 import { bar, command, element, Figures, setText, Table } from "./dom.js";
 import { badges, callsCell, hasEnded, Refusals } from "./flows.js";
 import { PointCharts } from "./charts.js";
-import { clientLink, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
+import { clientLink, clientName, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
 
 const HOLDER = {
-  title: "Client", name: "name", text: (row) => JSON.stringify([row.client_id, row.online]),
+  title: "Client", name: "name", text: (row) => JSON.stringify([clientName(row), row.online]),
   build: (row) => [clientLink(row), row.online === false ? " (offline)" : ""],
 };
 
 const WAITER = {
   title: "Client", name: "name",
-  text: (row) => row.client_id + (row.prioritized ? " (prioritized)" : ""),
+  text: (row) => clientName(row) + (row.prioritized ? " (prioritized)" : ""),
 };
 
 function keyColumns(view) {

@@ -70,11 +70,11 @@ TEST_CASE("dump prints a token with all its fields") {
   CHECK(PrintList(Command::kDump, Format::kJsonl, OneToken()).out ==
         "{\"token_id\":77,\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\","
         "\"session\":1,\"count\":2,\"fence\":10,\"issued_ms\":997000,\"deadline_ms\":1001000,"
-        "\"online\":null,\"token\":\"77\",\"param\":null}\n");
+        "\"online\":null,\"token\":\"77\",\"param\":null,\"instance\":null}\n");
   CHECK(PrintList(Command::kDump, Format::kCsv, OneToken()).out ==
         "token_id,flow_id,namespace,client_id,session,count,fence,issued_ms,deadline_ms,online,"
-        "token,param\n"
-        "77,101,shop,cart-1,1,2,10,997000,1001000,,77,\n");
+        "token,param,instance\n"
+        "77,101,shop,cart-1,1,2,10,997000,1001000,,77,,\n");
   CHECK(PrintList(Command::kDump, Format::kTable, OneToken()).out ==
         "TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE    AGE  EXPIRES_IN  ONLINE  PARAM\n"
         "      77      101  shop       cart-1         2     10  2m13s      -2m09s  -       -\n");
@@ -268,11 +268,12 @@ TEST_CASE("history prints each end with all its fields") {
         "{\"sequence\":1,\"ended_ms\":999000,\"reason\":\"admin\",\"token_id\":76,"
         "\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\",\"session\":1,"
         "\"count\":2,\"fence\":9,\"issued_ms\":996000,\"held_ms\":3000,"
-        "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\",\"param\":null}\n");
+        "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\",\"param\":null,"
+        "\"instance\":null}\n");
   CHECK(PrintList(Command::kHistory, Format::kCsv, builder).out ==
         "sequence,ended_ms,reason,token_id,flow_id,namespace,client_id,session,count,fence,"
-        "issued_ms,held_ms,note,token,param\n"
-        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76,\n");
+        "issued_ms,held_ms,note,token,param,instance\n"
+        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76,,\n");
   CHECK(PrintList(Command::kHistory, Format::kTable, builder).out ==
         "ENDED_AGO  REASON  TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE  HELD  NOTE     "
         "      PARAM\n"

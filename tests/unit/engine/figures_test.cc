@@ -73,7 +73,7 @@ TEST_CASE("each figure has a name of its own, and the figures of a group follow 
 // Users' scripts find figures by these paths. A new one may be added anywhere.
 constexpr std::string_view kDocument =
     R"({"version":"9.9.9","uptime_ms":0,"ledger":{"data_dir":"/data\\xff",)"
-    R"("durability":"sync","format":3,"ledger_ms":LEDGER_MS,"batches":BATCHES,)"
+    R"("durability":"sync","format":4,"ledger_ms":LEDGER_MS,"batches":BATCHES,)"
     R"("next_fence":NEXT_FENCE,"disk_free_bytes":null,"disk_low":false},)"
     R"("counts":{"connections":1,"connections_by_protocol":{"messagepack_rpc":1,"sentinel":0},)"
     R"("sessions":1,"namespaces":1,"rules":1,"flows":1,"tokens":1,)"

@@ -265,6 +265,35 @@ TEST_CASE("a session tells of how many hosts it is online from, if they are seve
   CHECK(hosts() == 2);
 }
 
+TEST_CASE("rows tell the instance of a session where its client id has several") {
+  MethodServer s;
+  const auto sessions = [&] {
+    OutputBuffer out;
+    wire::EncodePageRequest(1, Method::kSessions, {}, &out);
+    return Rows<wire::SessionRow>(s.Call(out)).rows;
+  };
+  const auto come = [&](uint64_t instance) {
+    const ConnectionId id = s.h.Connect("127.0.0.1:77");
+    OutputBuffer out;
+    wire::EncodeHelloRequest(
+        1, {.name_space = "default", .client_id = "a", .instance = instance}, &out);
+    s.h.Call(id, std::string(out.view()));
+    return id;
+  };
+  come(5);
+  CHECK(sessions().at(0).instance == 5);
+  CHECK_FALSE(sessions().at(0).instances.has_value());
+  const ConnectionId second = come(6);
+  CHECK(sessions().at(1).instance == 6);
+  CHECK(sessions().at(0).instances == 2);
+  CHECK(sessions().at(1).instances == 2);
+  come(0);
+  CHECK_FALSE(sessions().at(2).instance.has_value());
+  CHECK(sessions().at(2).instances == 3);
+  s.h.Disconnect(second);
+  CHECK(sessions().at(0).instances == 2);
+}
+
 TEST_CASE("rules_load replaces a set, rules_list shows it as Sentinel writes it") {
   MethodServer s;
   OutputBuffer out;
@@ -370,7 +399,7 @@ TEST_CASE("info tells version, ledger, counts and limits") {
   CHECK(info["uptime_ms"] == 5000);
   CHECK(info["ledger"]["data_dir"] == "/data\\xff");
   CHECK(info["ledger"]["durability"] == "sync");
-  CHECK(info["ledger"]["format"] == 3);
+  CHECK(info["ledger"]["format"] == 4);
   CHECK(info["ledger"]["ledger_ms"] == h.now().ms);
   CHECK(info["ledger"]["batches"] == h.core().books().batch_number());
   CHECK(info["ledger"]["next_fence"] == h.core().books().next_fence());

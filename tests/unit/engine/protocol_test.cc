@@ -96,7 +96,7 @@ class Frames : public Protocol {
   }
   void Do(Connection* connection, const Visit& visit, uint32_t xid, uint64_t flow) {
     if (connection->session == core::kNoSession) {
-      auto hello = core_->Hello(visit.step, "default", std::nullopt, "@" + connection->peer);
+      auto hello = core_->Hello(visit.step, {"default", std::nullopt, "@" + connection->peer});
       REQUIRE(hello.ok());
       connection->session = hello->session;
     }

@@ -229,7 +229,7 @@ TEST_CASE("a ledger of version 2 is read as it is, and gets the family of rates 
   CHECK(shown.rates == 1);
 }
 
-TEST_CASE("a ledger of version 3 without the family of rates is refused") {
+TEST_CASE("a ledger of this version without the family of rates is refused") {
   const TempDir dir;
   MakeLedger(dir.path());
   ChangeBare(dir.path(), [](rocksdb::DB* db, auto* handles) {

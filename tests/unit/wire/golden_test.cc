@@ -162,6 +162,10 @@ TEST_CASE("a client's requests are the golden bytes") {
         [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop", .client_id = "worker-7"}, o); });
   check("hello_without_client_id",
         [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop"}, o); });
+  check("hello_of_instance", [](Out* o) {
+    EncodeHelloRequest(
+        1, {.name_space = "shop", .client_id = "worker-7", .instance = 0x1122334455667788}, o);
+  });
   check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
   check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
@@ -211,6 +215,9 @@ TEST_CASE("the server reads the golden requests of calls") {
   CHECK(hello.client_id == "worker-7");
   REQUIRE(DecodeHello(Params("hello_without_client_id", Method::kHello), &hello, &error));
   CHECK_FALSE(hello.client_id.has_value());
+  CHECK(hello.instance == 0);
+  REQUIRE(DecodeHello(Params("hello_of_instance", Method::kHello), &hello, &error));
+  CHECK(hello.instance == 0x1122334455667788);
   AcquireParams acquire;
   REQUIRE(DecodeAcquire(Params("acquire", Method::kAcquire), &acquire, &error));
   CHECK(acquire.flow_id == 111);

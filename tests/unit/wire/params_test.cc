@@ -154,6 +154,10 @@ TEST_CASE("hello takes protocol, namespace and client id") {
   CHECK_FALSE(out.exclusive);
   REQUIRE(DecodeHello(PackArray(1, "shop", "w", PackMap("exclusive", true)), &out, &error));
   CHECK(out.exclusive);
+  CHECK(out.instance == 0);
+  const uint64_t greatest = INT64_MAX;
+  REQUIRE(DecodeHello(PackArray(1, "shop", "w", PackMap("instance", greatest)), &out, &error));
+  CHECK(out.instance == greatest);
 }
 
 TEST_CASE("hello refuses other protocols and bad names") {
@@ -170,6 +174,9 @@ TEST_CASE("hello refuses other protocols and bad names") {
         "BAD_PARAMS hello: client_id must not start with '@'");
   CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", "me", PackMap("resume", true))) ==
         "BAD_PARAMS hello: options.resume is not known");
+  CHECK(RefusalOf(DecodeHello,
+                  PackArray(1, "shop", "me", PackMap("instance", uint64_t{1} << 63))) ==
+        "BAD_PARAMS hello: options.instance must fit a signed 64-bit integer");
   CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", "me", EmptyMap(), 5)) ==
         "BAD_PARAMS hello takes at most 4 parameters, got 5");
 }
