@@ -60,12 +60,14 @@ Status CheckText(std::string_view text, size_t bytes_max) {
 Status CheckEndReason(std::string_view text) {
   for (int reason = 1; reason < kEndReasonCount; ++reason) {
     const auto end = static_cast<EndReason>(reason);
-    if (ledger::IsKeptInHistory(end) && text == EndReasonName(end)) return {};
+    if (ledger::IsKeptInHistory(end, CallOutcome::kFailed) && text == EndReasonName(end)) return {};
   }
-  return Status::InvalidArgument(Quoted(text) +
-                                 " is none of released_late, client_offline, resource_timeout, "
-                                 "rule_removed, admin; tokens released in time or cancelled are "
-                                 "counted, not kept");
+  return Status::InvalidArgument(
+      Quoted(text) +
+      " is none of released, released_late, client_offline, "
+      "resource_timeout, rule_removed, admin; of tokens released in time "
+      "only those are kept whose call did not end well, and cancelled "
+      "ones are counted");
 }
 
 ParsedArguments UsageError(const std::string& what, const std::string& path) {
@@ -262,9 +264,8 @@ class Parser {
   }
 
   CLI::Option* AddInstance(CLI::App* app, const std::string& help, std::optional<uint64_t>* out) {
-    return AddInteger<uint64_t>(app, "--instance", help, 0, INT64_MAX, [out](uint64_t instance) {
-             *out = instance;
-           })
+    return AddInteger<uint64_t>(app, "--instance", help, 0, INT64_MAX,
+                                [out](uint64_t instance) { *out = instance; })
         ->type_name("N");
   }
 
@@ -533,8 +534,8 @@ class Parser {
     AddFilter(history, "--namespace", "NS", "Only tokens of clients in this namespace",
               &filter->name_space, CheckNamespace);
     AddFilter(history, "--reason", "REASON",
-              "Only ends for this reason: released_late, client_offline, resource_timeout, "
-              "rule_removed or admin",
+              "Only ends for this reason: released, released_late, client_offline, "
+              "resource_timeout, rule_removed or admin",
               &filter->reason, CheckEndReason);
     AddAge(history, "--since", "Only ends of at most this long ago, e.g. 500ms, 10s, 5m, 2h",
            [filter](int64_t ms) { filter->max_age_ms = ms; });

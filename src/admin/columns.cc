@@ -93,6 +93,12 @@ Cell Ended(const FlowRow& row) {
   return Counter(row, [](const FlowCounters& c) { return c.ended[static_cast<size_t>(reason)]; });
 }
 
+template <CallOutcome outcome>
+Cell OfOutcome(const FlowRow& row) {
+  return Counter(row,
+                 [](const FlowCounters& c) { return c.outcomes[static_cast<size_t>(outcome)]; });
+}
+
 template <RefusedBy limit>
 Cell RefusedByLimit(const FlowRow& row) {
   return Counter(row, [](const FlowCounters& c) { return c.refused[static_cast<size_t>(limit)]; });
@@ -202,6 +208,8 @@ constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
     {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
     {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
     {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
+    {{"outcome_failed", "FAILED", Kind::kNumber, 12}, OfOutcome<CallOutcome::kFailed>},
+    {{"outcome_timeout", "TIMED_OUT", Kind::kNumber, 12}, OfOutcome<CallOutcome::kTimeout>},
 });
 
 constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);
@@ -300,6 +308,8 @@ constexpr Column<ListedRule> kRuleColumns[] = {
     {{"count", "COUNT", Kind::kNumber},
      [](const ListedRule& r) -> Cell { return r.row.rule.count; }},
     {{"threshold_type", "THRESHOLD", Kind::kText},
+    {{"outcome", "OUTCOME", Kind::kText, 3},
+     [](const HistoryRow& r) { return r.outcome ? Text(*r.outcome) : Cell(); }},
      [](const ListedRule& r) { return Text(ThresholdTypeName(r.row.rule.threshold_type)); }},
     {{"resource_timeout_ms", "TIMEOUT", Kind::kDuration},
      [](const ListedRule& r) -> Cell { return r.row.rule.resource_timeout_ms; }},

@@ -107,6 +107,7 @@ HistoryRow HistoryRowOf(const ledger::HistoryEntry& entry) {
   row.note = entry.note;
   row.param = entry.param;
   if (entry.instance != 0) row.instance = entry.instance;
+  if (entry.outcome != CallOutcome::kOk) row.outcome = CallOutcomeName(entry.outcome);
   return row;
 }
 

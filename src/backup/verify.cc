@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -76,8 +75,7 @@ std::string Describe(const ledger::Token& token) {
 
 std::string Describe(const ledger::Session& session) {
   return "session " + Num(session.id.value) + " (namespace " + Quoted(session.name_space) +
-         ", client " + Quoted(session.client_id) +
-         (session.instance == 0 ? "" : ", instance " + Num(session.instance)) + ") ";
+         ", client " + Quoted(session.client_id) + ") ";
 }
 
 std::string Describe(const ledger::HistoryEntry& entry) {
@@ -204,7 +202,7 @@ class Verifier : public store::LedgerVisitor {
   std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // Those no rule was seen of.
   absl::flat_hash_map<int64_t, std::string> namespace_of_flow_;
   std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
-  std::set<std::tuple<std::string, std::string, uint64_t>> named_clients_;
+  std::map<std::pair<std::string, std::string>, std::set<uint64_t>> named_clients_;  // Instances.
   absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   std::optional<ledger::HistoryEntry> last_entry_;
   std::vector<std::pair<uint64_t, uint64_t>> ended_;  // Fence and sequence of each history entry.
@@ -304,7 +302,7 @@ void Verifier::CheckName(const ledger::Session& session) {
     problems_->AddSession(ProblemKind::kSession, session,
                           "has a bad client id: it " + name.message());
   }
-  if (!named_clients_.emplace(session.name_space, session.client_id, session.instance).second) {
+  if (!named_clients_[{session.name_space, session.client_id}].insert(session.instance).second) {
     problems_->AddSession(ProblemKind::kDuplicateClient, session,
                           "shares its client id and instance with another session");
   }

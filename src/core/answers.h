@@ -147,7 +147,7 @@ struct AdminAct {
 // Whose tokens an administrator takes back.
 struct ClientChoice {
   std::string_view name_space;
-  std::string_view client_id;           // Or "@HOST:PORT".
+  std::string_view client_id;          // Or "@HOST:PORT".
   std::optional<uint64_t> instance{};  // None: all.
 };
 

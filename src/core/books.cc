@@ -32,13 +32,14 @@ std::optional<Param> ParamOf(const Books& books, TokenSlot slot) {
   return books.flows().keys().at(key).value.view();
 }
 
-ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reason,
-                           std::string_view note) {
+ledger::HistoryEntry EntryOf(const Books& books, TokenSlot slot, int64_t now_ms,
+                             const TokenEnd& how) {
   const TokenEntry& entry = books.tokens().at(slot);
   const SessionState& session = books.sessions().at(entry.session_slot);
   ledger::HistoryEntry end;
   end.ended_ms = now_ms;
-  end.reason = reason;
+  end.reason = how.reason;
+  end.outcome = how.outcome;
   end.token_id = books.IdOf(entry);
   end.flow = books.flows().at(entry.flow_slot).id;
   end.session = session.id;
@@ -47,7 +48,7 @@ ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, E
   end.issued_ms = entry.issued_ms;
   end.name_space = books.flows().name_space(session.name_space).name;
   end.client_id = session.client_id;
-  end.note = note;
+  end.note = how.note;
   if (session.instances() > 1) end.instance = session.instance;
   if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
     end.param = books.flows().keys().at(key).value;
@@ -137,19 +138,19 @@ void Books::CountIn(TokenSlot slot) {
   deadlines_.Add(entry.deadline_ms);
 }
 
-void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note) {
+void Books::EndToken(const Step& step, TokenSlot slot, const TokenEnd& end) {
   const TokenEntry entry = tokens_.at(slot);
   const KeySlot key_slot = tokens_.KeyOf(slot);
   Flow& flow = flows_.at(entry.flow_slot);
   SessionState& session = sessions_.at(entry.session_slot);
 
   // The records: of the ledger, and of the history.
-  step.batch->TokenEnded(KeyOf(*this, entry), reason);
-  if (ledger::IsKeptInHistory(reason) && options_.limits.history_max > 0) {
-    history_.Add(EndOf(*this, slot, step.now.ms, reason, note));
+  step.batch->TokenEnded(KeyOf(*this, entry), end.reason);
+  if (ledger::IsKeptInHistory(end.reason, end.outcome) && options_.limits.history_max > 0) {
+    history_.Add(EntryOf(*this, slot, step.now.ms, end));
   }
-  if (IsReclaim(reason) && session.online()) {
-    sessions_.AddLoss({entry.session_slot, IdOf(entry), flow.id, reason});
+  if (IsReclaim(end.reason) && session.online()) {
+    sessions_.AddLoss({entry.session_slot, IdOf(entry), flow.id, end.reason});
   }
 
   // The sums that CountIn has made.
@@ -165,7 +166,10 @@ void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::st
     if (flow.lane.waiting() > 0) WaitQueues::LookAt(entry.session_slot, flow.lane.waiters.get());
   }
   if (key_slot != kNoKey) CountOutOfKey(key_slot, entry.count);
-  Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
+  Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(end.reason)]; });
+  if (end.outcome != CallOutcome::kOk) {
+    Count(&flow, [&](FlowCounters* c) { ++c->of(end.outcome); });
+  }
   flow.held_times.Add(step.now.ms - entry.issued_ms);
 
   // The token itself, and what only tokens keep.

@@ -139,9 +139,10 @@ std::vector<Loss> Core::TakeLosses() { return parts_->books.sessions().TakeLosse
 
 bool Core::has_late_answers() const { return parts_->waiting.has_late_answers(); }
 
-TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
+TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token, TokenScope scope,
+                          CallOutcome outcome) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->holding.Release(step, session, token, scope);
+  return parts_->holding.Release(step, session, token, scope, outcome);
 }
 
 KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
@@ -155,8 +156,8 @@ TokenStatus Core::Reclaim(const Step& step, TokenId token, const AdminAct& act) 
   return parts_->reclaims.Reclaim(step, token, act);
 }
 
-ReclaimAnswer Core::ReclaimClient(const Step& step, const ClientChoice& client,
-                                  uint32_t tokens_max, const AdminAct& act) {
+ReclaimAnswer Core::ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
+                                  const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
   return parts_->reclaims.ReclaimClient(step, client, tokens_max, act);
 }

@@ -49,6 +49,7 @@
 #include "core/step.h"
 #include "ledger/entities.h"
 #include "ledger/scan.h"
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -117,7 +118,8 @@ class Core {
   bool has_late_answers() const;
   // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or out of scope.
   TokenStatus Release(const Step& step, SessionSlot session, TokenId token,
-                      TokenScope scope = TokenScope::kSession);
+                      TokenScope scope = TokenScope::kSession,
+                      CallOutcome outcome = CallOutcome::kOk);
   // Calls a second: they make no room, so their part is asked itself.
   Rates& rates();
   // Renews a token: its hold begins anew.
@@ -128,8 +130,8 @@ class Core {
   // Takes a token back. kReleaseOk or kAlreadyRelease.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
   // Take back up to `tokens_max` tokens, the oldest first. Of a client id those of all instances,
-  // one session after the other, or of the one that is given. A client id that begins with '@' names
-  // the sessions of connections. kNotFound for a flow without a rule and tokens; Purge is for
+  // one session after the other, or of the one that is given. A client id that begins with '@'
+  // names the sessions of connections. kNotFound for a flow without a rule and tokens; Purge is for
   // flows whose rule was removed, and kInvalidArgument for others.
   ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
                               const AdminAct& act);

@@ -75,9 +75,8 @@ Status Loading::LoadSession(const ledger::Session& session) {
     return Status::Corruption("session " + std::to_string(session.id.value) + " (client " +
                               session.client_id + instance + ") is in the ledger twice");
   }
-  const SessionSlot slot =
-      sessions.Add(session.id, session.kind, name_space, session.client_id, session.instance,
-                   session.opened_ms);
+  const SessionSlot slot = sessions.Add(session.id, session.kind, name_space, session.client_id,
+                                        session.instance, session.opened_ms);
   sessions.at(slot).in_ledger = true;
   sessions.at(slot).from_before_restart = true;
   ++books_->flows().name_space(name_space).sessions;

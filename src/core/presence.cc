@@ -118,7 +118,7 @@ void Presence::WarnIfShared(std::string_view display_id, SessionState* session) 
       {.warning = true,
        .topic = LogTopic::kPeer,
        .text = "client " + session->client_id + " of namespace " + name_space +
-               ": is online from " + *other + " and now from " + std::string(host) +
+               ": is online from " + std::string(other) + " and now from " + std::string(host) +
                " too; if these are two processes they share their tokens, so give each a client id "
                "of its own",
        .fields = {{"client", session->client_id},

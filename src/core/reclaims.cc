@@ -46,7 +46,8 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
   if (space == kNoNamespace) return answer;
   for (const SessionSlot slot : books_->sessions().FindAll(space, client.client_id)) {
     const SessionTable& sessions = books_->sessions();
-    if (client.instance.value_or(sessions.at(slot).instance) != sessions.at(slot).instance) continue;
+    if (client.instance.value_or(sessions.at(slot).instance) != sessions.at(slot).instance)
+      continue;
     // The session itself may be closed with its last token.
     uint32_t left = sessions.at(slot).tokens.size;
     for (; left > 0 && answer.reclaimed < tokens_max; --left, ++answer.reclaimed) {

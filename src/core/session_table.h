@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "core/answers.h"
 #include "core/flow_table.h"
@@ -55,8 +56,8 @@ struct SessionState {
   SessionId id;
   ledger::SessionKind kind = ledger::SessionKind::kNamed;
   NamespaceSlot name_space;
-  std::string client_id;  // For kConnection the display name, "@HOST:PORT".
-  uint64_t instance = 0;  // Of the client id; 0 for kConnection.
+  std::string client_id;          // For kConnection the display name, "@HOST:PORT".
+  uint64_t instance = 0;          // Of the client id; 0 for kConnection.
   ClientState* client = nullptr;  // Null for kConnection.
   int64_t opened_ms = 0;
 

@@ -21,7 +21,8 @@ constexpr uint8_t kVersionWithMarks = 4;   // Likewise.
 // What follows an entry of kVersionWithMarks, in this order.
 constexpr uint8_t kMarkParam = 1;
 constexpr uint8_t kMarkInstance = 2;
-constexpr uint8_t kMarksKnown = kMarkParam | kMarkInstance;
+constexpr uint8_t kMarkOutcome = 4;
+constexpr uint8_t kMarksKnown = kMarkParam | kMarkInstance | kMarkOutcome;
 
 static_assert(kReasonBytesMax <= UINT16_MAX);
 
@@ -30,8 +31,13 @@ static_assert(kReasonBytesMax <= UINT16_MAX);
 template <typename Entry>
 const char* ProblemOf(const Entry& entry) {
   const auto reason = static_cast<uint8_t>(entry.reason);
-  if (reason == 0 || reason >= kEndReasonCount || !IsKeptInHistory(entry.reason)) {
+  if (static_cast<uint8_t>(entry.outcome) >= kCallOutcomeCount) return "outcome is unknown";
+  if (reason == 0 || reason >= kEndReasonCount || !IsKeptInHistory(entry.reason, entry.outcome)) {
     return "reason is none that is kept";
+  }
+  if (entry.outcome != CallOutcome::kOk && entry.reason != EndReason::kReleased &&
+      entry.reason != EndReason::kReleasedLate) {
+    return "outcome is of no release";
   }
   if (entry.token_id.value == 0 || entry.token_id.value > INT64_MAX) {
     return "token_id is out of range";
@@ -59,14 +65,15 @@ const char* ProblemOf(const Entry& entry) {
 // What an entry needs kVersionWithMarks for.
 template <typename Entry>
 bool NeedsMarks(const Entry& entry) {
-  return entry.instance != 0;
+  return entry.instance != 0 || entry.outcome != CallOutcome::kOk;
 }
 
 bool HasParam(const HistoryEntry& entry) { return entry.param.has_value(); }
 
 uint8_t MarksOf(const HistoryEntry& entry) {
   return static_cast<uint8_t>((HasParam(entry) ? kMarkParam : 0) |
-                              (entry.instance != 0 ? kMarkInstance : 0));
+                              (entry.instance != 0 ? kMarkInstance : 0) |
+                              (entry.outcome != CallOutcome::kOk ? kMarkOutcome : 0));
 }
 
 uint8_t VersionOf(std::span<const HistoryEntry> block) {
@@ -95,7 +102,11 @@ bool ReadMarked(Entry* entry, ByteReader* reader) {
   if ((marks & ~kMarksKnown) != 0) return false;
   if ((marks & kMarkParam) != 0) entry->param.emplace(ReadParam(reader));
   if ((marks & kMarkInstance) != 0) entry->instance = reader->Read<uint64_t>();
-  return (marks & kMarkInstance) == 0 || entry->instance != 0 || !reader->ok();
+  if ((marks & kMarkOutcome) != 0)
+    entry->outcome = static_cast<CallOutcome>(reader->Read<uint8_t>());
+  if (!reader->ok()) return true;  // Which is told as for every other field.
+  return ((marks & kMarkInstance) == 0 || entry->instance != 0) &&
+         ((marks & kMarkOutcome) == 0 || entry->outcome != CallOutcome::kOk);
 }
 
 template <typename Entry>
@@ -207,6 +218,9 @@ void AppendMarked(const HistoryEntry& entry, std::string* out) {
   AppendBigEndian(out, MarksOf(entry));
   if (HasParam(entry)) AppendParam(entry.param->view(), out);
   if (entry.instance != 0) AppendBigEndian(out, entry.instance);
+  if (entry.outcome != CallOutcome::kOk) {
+    AppendBigEndian(out, static_cast<uint8_t>(entry.outcome));
+  }
 }
 
 }  // namespace
@@ -231,8 +245,9 @@ Result<uint64_t> DecodeHistoryKey(std::string_view key) {
 size_t HistoryTextBytes(const HistoryEntry& entry) {
   const size_t param_bytes = HasParam(entry) ? ParamCodedBytes(entry.param->view()) : 0;
   const size_t instance_bytes = entry.instance != 0 ? sizeof(entry.instance) : 0;
+  const size_t outcome_bytes = entry.outcome != CallOutcome::kOk ? 1 : 0;
   return entry.name_space.size() + entry.client_id.size() + entry.note.size() + param_bytes +
-         instance_bytes;
+         instance_bytes + outcome_bytes;
 }
 
 std::string EncodeHistoryValue(std::span<const HistoryEntry> block) {

@@ -96,15 +96,15 @@ class FlowMetrics {
   // A sample for each reason that has happened.
   template <size_t kCount>
   void ByReason(std::string_view name, std::string_view help,
-                uint64_t (wire::FlowCounters::*counts)[kCount],
-                std::string_view (*reason)(size_t)) {
+                uint64_t (wire::FlowCounters::*counts)[kCount], std::string_view (*reason)(size_t),
+                std::string_view label = "reason") {
     writer_->Family(name, MetricType::kCounter, help);
     for (size_t i = 0; i < flows_.size(); ++i) {
       const auto& counters = flows_[i]->row.counters;
       if (!counters) continue;
       for (size_t r = 1; r < kCount; ++r) {
         const uint64_t count = ((*counters).*counts)[r];
-        if (count > 0) writer_->Sample(labels_[i].With("reason", reason(r)), count);
+        if (count > 0) writer_->Sample(labels_[i].With(label, reason(r)), count);
       }
     }
   }
@@ -120,6 +120,10 @@ class FlowMetrics {
              [](size_t r) { return RefusedByName(static_cast<RefusedBy>(r)); });
     ByReason("nowcalls_flow_ended", "Tokens that ended, by reason.", &wire::FlowCounters::ended,
              [](size_t r) { return EndReasonName(static_cast<EndReason>(r)); });
+    ByReason(
+        "nowcalls_flow_outcomes", "Releases of calls that failed or timed out, by which.",
+        &wire::FlowCounters::outcomes,
+        [](size_t r) { return CallOutcomeName(static_cast<CallOutcome>(r)); }, "outcome");
     Count("nowcalls_flow_keeps", "Keeps.", &wire::FlowCounters::kept);
     Count("nowcalls_flow_queued", "Acquires that waited.", &wire::FlowCounters::queued);
     Count("nowcalls_flow_queue_grants", "Acquires that waited and were granted.",

@@ -61,6 +61,7 @@ ordered_json CountersJson(const FlowCounters& counters) {
       {"longest_wait_ms", counters.longest_wait_ms},
       {"kept", counters.kept},
       {"ended", ByWord<EndReason>(counters.ended, EndReasonName)},
+      {"outcomes", ByWord<CallOutcome>(counters.outcomes, CallOutcomeName)},
       {"held_p50_ms", counters.held_p50_ms},
       {"held_p90_ms", counters.held_p90_ms},
       {"held_p99_ms", counters.held_p99_ms},
@@ -174,6 +175,7 @@ ordered_json HistoryJson(const wire::HistoryRow& row, int64_t now_ms) {
   AddParam(row.param, &json);
   AddInstance(row.instance, &json);
   return json;
+  if (row.outcome.has_value()) json["outcome"] = *row.outcome;
 }
 
 ordered_json NamespaceJson(const wire::NamespaceRow& row) {

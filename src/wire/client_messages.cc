@@ -37,14 +37,6 @@ bool ReadStatus(FieldReader* fields, TokenStatus* status) {
   return known || fields->Fail("status", std::to_string(number) + " is not known");
 }
 
-RefusedBy RefusedByFromName(std::string_view name) {
-  for (int number = 1; number < kRefusedByCount; ++number) {
-    const auto limit = static_cast<RefusedBy>(number);
-    if (name == RefusedByName(limit)) return limit;
-  }
-  return RefusedBy::kOther;
-}
-
 // The code stays what the server said if this client knows it; otherwise the message keeps its
 // name.
 bool ReadError(FieldReader* fields, RequestError* error) {
@@ -102,114 +94,6 @@ template <size_t kSize>
 char* PutHead(uint32_t msgid, const char (&name_and_array)[kSize], char* out) {
   return PutBytes(name_and_array,
                   PutUint(msgid, PutUint(kRequestType, PutByte(kRequestByte, out))));
-}
-
-// Takes the parts of a response off its front as long as they are what is expected.
-class CommonReader {
- public:
-  explicit CommonReader(std::string_view input)
-      : at_(input.data()), end_(input.data() + input.size()) {}
-
-  template <size_t kSize>
-  bool Take(const char (&bytes)[kSize]) {
-    if (left() < kSize - 1 || std::memcmp(at_, bytes, kSize - 1) != 0) return false;
-    at_ += kSize - 1;
-    return true;
-  }
-
-  // Branches rather than a table of sizes: the same field has the same size nearly always, so the
-  // processor knows where the next one begins before this one is read.
-  bool TakeUint(uint64_t* value) {
-    if (left() == 0) return false;
-    const auto type = static_cast<uint8_t>(*at_);
-    if (type <= kPositiveFixintLast) {
-      *value = type;
-      ++at_;
-      return true;
-    }
-    switch (type) {
-      case kUint8: return TakeFixed<uint8_t>(value);
-      case kUint16: return TakeFixed<uint16_t>(value);
-      case kUint32: return TakeFixed<uint32_t>(value);
-      case kUint64: return TakeFixed<uint64_t>(value);
-      default: return false;
-    }
-  }
-
-  bool TakeShortString(std::string_view* value) {
-    if (left() == 0) return false;
-    const auto type = static_cast<uint8_t>(*at_);
-    if (type < kFixstrFirst || type > kFixstrLast) return false;
-    const size_t size = type - kFixstrFirst;
-    if (left() < 1 + size) return false;
-    *value = {at_ + 1, size};
-    at_ += 1 + size;
-    return true;
-  }
-
-  std::string_view rest() const { return {at_, left()}; }
-
- private:
-  size_t left() const { return static_cast<size_t>(end_ - at_); }
-
-  template <typename T>
-  bool TakeFixed(uint64_t* value) {
-    if (left() < 1 + sizeof(T)) return false;
-    *value = LoadBigEndian<T>(at_ + 1);
-    at_ += 1 + sizeof(T);
-    return true;
-  }
-
-  const char* at_;
-  const char* end_;
-};
-
-bool TakeRefusedBy(CommonReader* in, CommonReply* reply) {
-  reply->refused_by = RefusedBy::kNone;
-  if (in->Take("\xc0")) return true;
-  std::string_view name;
-  if (!in->TakeShortString(&name)) return false;
-  reply->refused_by = RefusedByFromName(name);
-  return true;
-}
-
-// The result of an acquire behind its status.
-bool TakeAcquired(CommonReader* in, CommonReply* reply) {
-  uint64_t ignored = 0;  // Fence, now_calls, level, hold_ms.
-  if (!in->TakeUint(&reply->token_id) || !in->TakeUint(&ignored) || !in->TakeUint(&ignored) ||
-      !in->TakeUint(&ignored) || !in->TakeUint(&ignored)) {
-    return false;
-  }
-  return TakeRefusedBy(in, reply);
-}
-
-// The result of a request behind its status.
-bool TakeRate(CommonReader* in, CommonReply* reply) {
-  uint64_t ignored = 0;  // Remaining, or -1; wait_ms.
-  if ((!in->Take("\xff") && !in->TakeUint(&ignored)) || !in->TakeUint(&ignored)) return false;
-  return TakeRefusedBy(in, reply);
-}
-
-bool TakeResult(CommonReader* in, CommonReply* reply) {
-  if (in->Take("\x91\x06")) {
-    reply->status = TokenStatus::kReleaseOk;
-    return true;
-  }
-  if (in->Take("\x97\x00")) {
-    reply->status = TokenStatus::kOk;
-    return TakeAcquired(in, reply);
-  }
-  if (in->Take("\x97\x01")) {
-    reply->status = TokenStatus::kBlocked;
-    return TakeAcquired(in, reply);
-  }
-  if (in->Take("\x94\x00")) {
-    reply->status = TokenStatus::kOk;
-    return TakeRate(in, reply);
-  }
-  if (!in->Take("\x94\x01")) return false;
-  reply->status = TokenStatus::kBlocked;
-  return TakeRate(in, reply);
 }
 
 template <typename Reply, typename ReadRest>
@@ -295,9 +179,17 @@ void PackWhose(const AnyParams& params, Packer* packer) {
 
 }  // namespace
 
+RefusedBy RefusedByFromName(std::string_view name) {
+  for (int number = 1; number < kRefusedByCount; ++number) {
+    const auto limit = static_cast<RefusedBy>(number);
+    if (name == RefusedByName(limit)) return limit;
+  }
+  return RefusedBy::kOther;
+}
+
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out) {
-  const uint32_t options = (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U) +
-                           (params.instance != 0 ? 1U : 0U);
+  const uint32_t options =
+      (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U) + (params.instance != 0 ? 1U : 0U);
   Packer packer(*out);
   BeginRequest(msgid, Method::kHello, options > 0 ? 4 : 3, &packer);
   packer.pack_int64(params.protocol);
@@ -412,6 +304,19 @@ void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, Output
   packer.pack_uint64(token_id);
 }
 
+void EncodeReleaseRequest(uint32_t msgid, uint64_t token_id, CallOutcome outcome,
+                          OutputBuffer* out) {
+  if (outcome == CallOutcome::kOk) {
+    return EncodeTokenRequest(msgid, Method::kRelease, token_id, out);
+  }
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kRelease, 2, &packer);
+  packer.pack_uint64(token_id);
+  packer.pack_map(1);
+  PackString("outcome", &packer);
+  PackString(CallOutcomeName(outcome), &packer);
+}
+
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kReclaim, 2, &packer);
@@ -524,18 +429,6 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
       });
   if (!notice.ok()) return notice.status();
   return std::optional<LostNotice>(*std::move(notice));
-}
-
-bool TakeCommonReply(std::string_view* input, CommonReply* reply) {
-  CommonReader in(*input);
-  uint64_t msgid = 0;
-  if (!in.Take("\x94\x01") || !in.TakeUint(&msgid) || msgid > UINT32_MAX || !in.Take("\xc0") ||
-      !TakeResult(&in, reply)) {
-    return false;
-  }
-  reply->msgid = static_cast<uint32_t>(msgid);
-  *input = in.rest();
-  return true;
 }
 
 Result<HelloReply> DecodeHelloReply(std::string_view result) {

@@ -26,6 +26,9 @@ void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
                             std::span<const Param> values, OutputBuffer* out);
 void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out);
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out);
+// A release that says how the call ended. With kOk it says nothing, as EncodeTokenRequest.
+void EncodeReleaseRequest(uint32_t msgid, uint64_t token_id, CallOutcome outcome,
+                          OutputBuffer* out);
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out);
 void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out);
 void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out);
@@ -53,6 +56,9 @@ struct LostNotice {
 // Whether a message is a notification; then none for one that this client does not know.
 bool IsNotification(std::string_view message);
 Result<std::optional<LostNotice>> DecodeNotification(std::string_view message);
+
+// kOther for the word of a later server.
+RefusedBy RefusedByFromName(std::string_view name);
 
 // A grant, a refusal or a release in the form in which servers send them, or the answer to a
 // request for calls a second.

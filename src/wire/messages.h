@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -119,6 +120,7 @@ struct ValueRateParams {  // request_param; the values are in a ParamList.
 };
 struct TokenParams {  // release, keep
   uint64_t token_id = 0;
+  CallOutcome outcome = CallOutcome::kOk;  // release only.
 };
 struct ReclaimParams {
   uint64_t token_id = 0;
@@ -150,7 +152,7 @@ struct TokensParams {
   std::optional<std::string_view> client_id{};
   int64_t min_age_ms = 0;
   PageParams page;
-  std::optional<uint64_t> session{};  // By its number.
+  std::optional<uint64_t> session{};   // By its number.
   std::optional<uint64_t> instance{};  // Of the client id.
 };
 struct RulesLoadParams {

@@ -125,6 +125,17 @@ bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::
                                    " with the same param twice");
 }
 
+bool ReadOutcome(std::string_view name, FieldReader* fields, CallOutcome* outcome) {
+  std::optional<std::string_view> word;
+  if (!fields->Optional(name, &word)) return false;
+  if (!word.has_value()) return true;
+  for (int number = 0; number < kCallOutcomeCount; ++number) {
+    *outcome = static_cast<CallOutcome>(number);
+    if (*word == CallOutcomeName(*outcome)) return true;
+  }
+  return fields->Fail(name, "must be ok, failed or timeout, got " + Quoted(*word));
+}
+
 bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
   if (key == "flow_id") return fields->Optional(key, &out->flow_id);
   if (key == "client_id") return fields->Optional(key, &out->client_id);
@@ -222,7 +233,14 @@ bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* erro
 bool DecodeToken(Method method, std::string_view params, TokenParams* out, RequestError* error) {
   Params fields(method, params, error);
   *out = TokenParams{};
-  return fields.OpenArray(1) && fields.Required("token_id", &out->token_id) && fields.Close();
+  if (method != Method::kRelease) {
+    return fields.OpenArray(1) && fields.Required("token_id", &out->token_id) && fields.Close();
+  }
+  const auto option = [&](std::string_view key) {
+    return key == "outcome" ? ReadOutcome(key, &fields, &out->outcome) : fields.FailUnknown(key);
+  };
+  return fields.OpenArray(2) && fields.Required("token_id", &out->token_id) &&
+         (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
 }
 
 bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error) {

@@ -67,6 +67,19 @@ inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
     Field{"keys", &FlowRow::keys},
 };
 
+// Likewise.
+void PackValue(const std::vector<std::string>& texts, Packer* packer) {
+  packer->pack_array(static_cast<uint32_t>(texts.size()));
+  for (const std::string& text : texts) PackString(text, packer);
+}
+bool ReadValue(std::string_view key, FieldReader* fields,
+               std::optional<std::vector<std::string>>* texts) {
+  if (fields->TakeMissing()) return true;
+  texts->emplace();
+  return fields->ForEachElement(key,
+                                [&] { return fields->Required(key, &(*texts)->emplace_back()); });
+}
+
 template <>
 inline constexpr auto kFieldsOf<SessionRow> = std::tuple{
     Field{"session", &SessionRow::session},
@@ -94,7 +107,7 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
     Field{"count", &HistoryRow::count},         Field{"fence", &HistoryRow::fence},
     Field{"issued_ms", &HistoryRow::issued_ms}, Field{"held_ms", &HistoryRow::held_ms},
     Field{"note", &HistoryRow::note},           Field{"param", &HistoryRow::param},
-    Field{"instance", &HistoryRow::instance},
+    Field{"instance", &HistoryRow::instance},   Field{"outcome", &HistoryRow::outcome},
 };
 
 template <>

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -53,6 +54,8 @@ struct FlowCounters {
   uint64_t longest_wait_ms = 0;
   uint64_t kept = 0;
   uint64_t ended[kEndReasonCount] = {};  // By EndReason; on the wire by its name.
+  // Of releases, by CallOutcome; on the wire by its name. Those that ended well are not counted.
+  uint64_t outcomes[kCallOutcomeCount] = {};
   // How long ended tokens were held: "held_ms" on the wire.
   uint64_t held_p50_ms = 0;
   uint64_t held_p90_ms = 0;
@@ -157,6 +160,7 @@ struct HistoryRow {
 };
 
 // A value of a rule's parameter that tokens hold, acquires wait for, or calls a second ask for.
+  std::optional<std::string> outcome{};  // CallOutcomeName of a call that did not end well.
 struct ParamRow {
   ParamValue param{};
   uint64_t now_calls = 0;

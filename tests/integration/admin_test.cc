@@ -25,8 +25,8 @@ const std::set<std::string> kLiveOnly = {"online",           "level",       "ses
 bool OnlyLive(const std::string& name) {
   constexpr std::string_view kCounters[] = {
       "granted", "granted_from_queue", "queued", "longest_wait_ms", "kept", "reclaimed", "waiters"};
-  constexpr std::string_view kPrefixes[] = {"refused", "shadow_refused", "ended_", "held_",
-                                            "waited_"};
+  constexpr std::string_view kPrefixes[] = {"refused", "shadow_refused", "ended_",
+                                            "held_",   "waited_",        "outcome_"};
   return kLiveOnly.contains(name) ||
          std::any_of(std::begin(kCounters), std::end(kCounters),
                      [&](std::string_view counter) { return name == counter; }) ||

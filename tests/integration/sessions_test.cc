@@ -156,8 +156,7 @@ TEST_CASE("two processes with one client id from one address share nothing, and 
   CHECK(rows[0].at("token_id") == grant.token_id);
   CHECK(rows[0].at("instance") == "5");
   RpcClient third(server.address());
-  CHECK(ErrorOf(&third, "hello",
-                {1, "default", "worker", {{"instance", 7}, {"exclusive", true}}})
+  CHECK(ErrorOf(&third, "hello", {1, "default", "worker", {{"instance", 7}, {"exclusive", true}}})
             .error_name == "CONFLICT");
   const auto reclaimed = RunAdmin(live, {"reclaim", "--client", "worker", "--namespace", "default",
                                          "--instance", "5", "--reason", "hung", "--yes"});
@@ -169,8 +168,7 @@ TEST_CASE("two processes with one client id from one address share nothing, and 
 }
 
 TEST_CASE("the ghost of a worker ends by its own offline time though the worker is back") {
-  TestServer server(
-      {RuleJson(1, 1, {{"resourceTimeout", 600'000}, {"clientOfflineTime", 50}})});
+  TestServer server({RuleJson(1, 1, {{"resourceTimeout", 600'000}, {"clientOfflineTime", 50}})});
   RpcClient watcher = server.Connect("watcher");
   RpcClient ghost(server.address());
   HelloOfInstance(&ghost, 1);

@@ -96,8 +96,8 @@ void SimAdmin::ReclaimFlow(int64_t flow, uint32_t limit) {
 
 void SimAdmin::ReclaimClient(const std::string& name_space, const std::string& client_id,
                              std::optional<uint64_t> instance, uint32_t limit) {
-  const std::string owner = instance ? OwnerText(name_space, client_id, *instance)
-                                     : AllInstances(name_space, client_id);
+  const std::string owner =
+      instance ? OwnerText(name_space, client_id, *instance) : AllInstances(name_space, client_id);
   trace_->Add("admin: reclaims client ", owner);
   const OpId op = oracle_->ReclaimAllAsked(0, owner);
   Call(

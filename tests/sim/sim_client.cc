@@ -280,7 +280,9 @@ void SimClient::Release(uint64_t token) {
   for (Held& held : held_) held.releasing |= held.token == token;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
-        wire::EncodeTokenRequest(msgid, wire::Method::kRelease, token, out);
+        // Whatever it says of its call, the token ends.
+        const auto outcome = static_cast<CallOutcome>(token % kCallOutcomeCount);
+        wire::EncodeReleaseRequest(msgid, token, outcome, out);
       },
       [this, op, token](const wire::Response* response) {
         if (response == nullptr) return;
@@ -372,9 +374,9 @@ void SimClient::ListWaiters() {
         for (const wire::WaiterRow& row : *rows) {
           const int64_t flow = row.param ? LaneOfText(row.flow_id, row.param->bytes) : row.flow_id;
           // A client id of one instance is shown without it.
-          const std::string owner =
-              row.instance ? OwnerText(row.name_space, row.client_id, *row.instance)
-                           : AllInstances(row.name_space, row.client_id);
+          const std::string owner = row.instance
+                                        ? OwnerText(row.name_space, row.client_id, *row.instance)
+                                        : AllInstances(row.name_space, row.client_id);
           waiters.push_back({.owner = owner,
                              .flow = flow,
                              .count = row.count,

@@ -73,8 +73,8 @@ RunResult Simulation::Run() {
   return result;
 }
 
-// Some share a client id, as processes of one host may; their request ids differ. Some of those that
-// name themselves are an instance of their own, and some a new one with each connection.
+// Some share a client id, as processes of one host may; their request ids differ. Some of those
+// that name themselves are an instance of their own, and some a new one with each connection.
 void Simulation::AddClients() {
   constexpr uint64_t kRequestIds = 1'000'000;
   Prng listening(world_.options().seed ^ 0x1057);

@@ -64,6 +64,7 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
   counters.kept = from.kept;
   std::copy(from.ended.begin(), from.ended.end(), counters.ended);
+  std::copy(from.outcomes.begin(), from.outcomes.end(), counters.outcomes + 1);
   const auto held = flow.held_times.Read();
   counters.held_p50_ms = held.Quantile(0.5);
   counters.held_p90_ms = held.Quantile(0.9);
@@ -150,6 +151,8 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
   std::optional<uint64_t> instance;
   if (entry.instance != 0) instance = entry.instance;
+  std::optional<std::string> outcome;
+  if (entry.outcome != CallOutcome::kOk) outcome = CallOutcomeName(entry.outcome);
   return {.sequence = entry.sequence,
           .ended_ms = entry.ended_ms,
           .reason = std::string(EndReasonName(entry.reason)),
@@ -164,7 +167,8 @@ wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
           .held_ms = entry.ended_ms - entry.issued_ms,
           .note = entry.note,
           .param = entry.param,
-          .instance = instance};
+          .instance = instance,
+          .outcome = outcome};
 }
 
 wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use) {

@@ -17,9 +17,8 @@ constexpr std::string_view kDefaultNamespace = "default";
 // A client that did not say hello gets a session of its own. False: it cannot, and was told so.
 bool HasSession(const Call& call) {
   if (call.connection->session != core::kNoSession) return true;
-  Result<core::HelloAnswer> session =
-      call.core()->Hello(call.step, {.name_space = kDefaultNamespace,
-                                     .display_id = "@" + call.connection->peer});
+  Result<core::HelloAnswer> session = call.core()->Hello(
+      call.step, {.name_space = kDefaultNamespace, .display_id = "@" + call.connection->peer});
   if (!session.ok()) {
     ReplyError(call, ErrorOf(session.status()));
     return false;
@@ -181,7 +180,8 @@ void Release(const Call& call) {
   if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
   ReplyStatus(call,
-              call.core()->Release(call.step, call.connection->session, TokenId{params.token_id}));
+              call.core()->Release(call.step, call.connection->session, TokenId{params.token_id},
+                                   core::TokenScope::kSession, params.outcome));
 }
 
 void Keep(const Call& call) {

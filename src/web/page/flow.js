@@ -38,6 +38,11 @@ function byWord(counts) {
   return Object.fromEntries(Object.entries(counts ?? {}).map(([k, v]) => [words(k), count(v)]));
 }
 
+// What releases say of their calls.
+function callsBy(outcomes) {
+  return Object.fromEntries(Object.entries(byWord(outcomes)).map(([k, v]) => [`call ${k}`, v]));
+}
+
 export class FlowView {
   constructor() {
     this.refusals = new Refusals();
@@ -94,7 +99,7 @@ export class FlowView {
     this.showHead(row);
     this.charts.show(points);
     this.refused.show(byWord(row.counters?.refused));
-    this.ended.show(byWord(row.counters?.ended));
+    this.ended.show({ ...byWord(row.counters?.ended), ...callsBy(row.counters?.outcomes) });
     if (!detail) return;
     this.holders.show(detail.tokens);
     setText(this.more, oldestOf(detail.tokens, row.tokens, detail.more_tokens));

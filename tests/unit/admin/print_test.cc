@@ -111,12 +111,14 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null,\"keys\":null,"
         "\"held_sum_ms\":null,\"held_count\":null,\"waited_p50_ms\":null,"
         "\"waited_p90_ms\":null,\"waited_p99_ms\":null,\"waited_sum_ms\":null,"
-        "\"waited_count\":null}\n");
+        "\"waited_count\":null,\"outcome_failed\":null,\"outcome_timeout\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
-        "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND\n"
+        "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND  FAILED  "
+        "TIMED_OUT\n"
         "    101  shop       resource-101          2     10       1   2m13s  no             -  "
-        "       -        -        -          -  no           -           -           -\n");
+        "       -        -        -          -  no           -           -           -       -  "
+        "        -\n");
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
 }
 
@@ -269,16 +271,16 @@ TEST_CASE("history prints each end with all its fields") {
         "\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\",\"session\":1,"
         "\"count\":2,\"fence\":9,\"issued_ms\":996000,\"held_ms\":3000,"
         "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\",\"param\":null,"
-        "\"instance\":null}\n");
+        "\"instance\":null,\"outcome\":null}\n");
   CHECK(PrintList(Command::kHistory, Format::kCsv, builder).out ==
         "sequence,ended_ms,reason,token_id,flow_id,namespace,client_id,session,count,fence,"
-        "issued_ms,held_ms,note,token,param,instance\n"
-        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76,,\n");
+        "issued_ms,held_ms,note,token,param,instance,outcome\n"
+        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76,,,\n");
   CHECK(PrintList(Command::kHistory, Format::kTable, builder).out ==
         "ENDED_AGO  REASON  TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE  HELD  NOTE     "
-        "      PARAM\n"
+        "      PARAM  OUTCOME\n"
         "    2m11s  admin         76      101  shop       cart-1         2      9  3.0s  hung, "
-        "\"again\"  -\n");
+        "\"again\"  -      -\n");
 }
 
 TEST_CASE("rules list prints Sentinel's form with the namespace, or the main columns") {

@@ -20,8 +20,8 @@ Result<HelloAnswer> HelloOf(CoreHarness* h, uint64_t instance,
   return h->core().Hello(h->step(), {"app", "worker", from, instance, exclusive});
 }
 
-SessionSlot SlotOf(CoreHarness* h, uint64_t instance) {
-  const auto hello = HelloOf(h, instance);
+SessionSlot SlotOf(CoreHarness* h, uint64_t instance, std::string_view from = "@10.0.0.5:1") {
+  const auto hello = HelloOf(h, instance, from);
   REQUIRE(hello.ok());
   return hello->session;
 }
@@ -154,12 +154,12 @@ TEST_CASE("a second instance online is told once, a reconnect of one is not") {
 
 TEST_CASE("a process that names an instance is not told by its hosts") {
   CoreHarness h;
-  HelloOf(&h, 1, "@10.0.0.5:1");
-  HelloOf(&h, 1, "@10.0.0.6:1");
+  SlotOf(&h, 1, "@10.0.0.5:1");
+  SlotOf(&h, 1, "@10.0.0.6:1");
   CHECK(h.NoticesText().empty());
-  HelloOf(&h, 0, "@10.0.0.5:1");
+  SlotOf(&h, 0, "@10.0.0.5:1");
   h.NoticesText();
-  HelloOf(&h, 0, "@10.0.0.6:1");
+  SlotOf(&h, 0, "@10.0.0.6:1");
   CHECK(h.NoticesText().find("is online from 10.0.0.5 and now from 10.0.0.6") != std::string::npos);
 }
 
@@ -183,7 +183,9 @@ TEST_CASE("listings by client id show all instances, or the one that is named") 
   h.Rules({{.flow = 1, .count = 3}});
   for (const uint64_t instance : {0, 1, 2}) h.Take(SlotOf(&h, instance), 1);
   const auto listed = [&h](std::optional<uint64_t> instance) {
-    TokenFilter filter{.client_id = "worker", .instance = instance};
+    TokenFilter filter;
+    filter.client_id = "worker";
+    filter.instance = instance;
     return h.core().ListTokens(h.now(), 1, filter, 100, 0)->tokens.size();
   };
   CHECK(listed(std::nullopt) == 3);

@@ -331,7 +331,7 @@ class QueueLife {
     const bool in_force = model_.rules.contains(flow);
     Result<ReclaimAnswer> answer = ReclaimAnswer{};
     if (what == 0) {
-      answer = h_.core().ReclaimClient(h_.step(), "app", client, kTokensMax, kAct);
+      answer = h_.core().ReclaimClient(h_.step(), {"app", client}, kTokensMax, kAct);
     } else if (what == 1) {
       answer = h_.core().ReclaimFlow(h_.step(), FlowId{flow}, kTokensMax, kAct);
     } else {

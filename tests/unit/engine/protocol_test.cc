@@ -166,8 +166,8 @@ struct Machine {
   LateAnswers late{&core, &connections, &outputs};
   Closing closing{&core, &driver, &batches, &inputs, &outputs, &late};
   FramesOnly protocols{&core, &outputs};
-  Inputs inputs{limits,     &driver,  &connections, &batches, &buffers,
-                &protocols, &outputs, &late,        &closing};
+  Inputs inputs{limits,   &core,      &driver,  &connections, &batches,
+                &buffers, &protocols, &outputs, &late,        &closing};
   Connection* connection = connections.Add("10.0.0.1:7");
 };
 

@@ -138,6 +138,25 @@ TEST_CASE("a block with an instance has its golden bytes, and they decode to it 
   CHECK(ProblemOf(value + "x") != "ok");
 }
 
+TEST_CASE("a release in time is an entry if its call failed, and has its golden bytes") {
+  HistoryEntry entry = SampleHistoryEntry();
+  entry.reason = EndReason::kReleased;
+  entry.outcome = CallOutcome::kFailed;
+  entry.note = "";
+  const std::string& value = GoldenEntries().at("history_value_failed");
+  CHECK(ToHex(ValueOf(entry)) == ToHex(value));
+  CHECK(*DecodeHistory(GoldenEntries().at("history_key"), value) == HistoryBlock{entry});
+  std::string admin = value;
+  admin[3] = '\6';
+  CHECK(ProblemOf(admin) == "history value: outcome is of no release");
+  CHECK(ProblemOf(value.substr(0, value.size() - 1) + '\3') == "history value: outcome is unknown");
+  CHECK(ProblemOf(value.substr(0, value.size() - 1) + '\0') ==
+        "history value: an entry has a mark that is not known, or of nothing");
+  std::string late = value;
+  late[3] = '\2';
+  CHECK(ProblemOf(late) == "ok");
+}
+
 TEST_CASE("a mark that is not known, or of nothing, is refused") {
   HistoryEntry entry = SampleHistoryEntry();
   entry.instance = 7;
@@ -203,10 +222,10 @@ TEST_CASE("every other version byte of an entry is refused and named") {
     std::string value = GoldenEntries().at("history_value");
     value[0] = static_cast<char>(version);
     if (version >= 2 && version <= 4) continue;
-    CHECK(ProblemOf(value) == (version == 1 ? "ok"
-                                            : "history value: version is " +
-                                                  std::to_string(version) +
-                                                  " instead of 1, 2, 3 or 4"));
+    CHECK(ProblemOf(value) == (version == 1
+                                   ? "ok"
+                                   : "history value: version is " + std::to_string(version) +
+                                         " instead of 1, 2, 3 or 4"));
   }
 }
 

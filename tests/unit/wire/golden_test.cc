@@ -192,6 +192,9 @@ TEST_CASE("a client's requests are the golden bytes") {
   check("waiters", [](Out* o) { EncodeWaitersRequest(27, {111, "worker-7", 100}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
   check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kGoldenToken, o); });
+  check("release", [](Out* o) { EncodeReleaseRequest(5, kGoldenToken, CallOutcome::kOk, o); });
+  check("release_failed",
+        [](Out* o) { EncodeReleaseRequest(5, kGoldenToken, CallOutcome::kFailed, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
   check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kGoldenToken, "hung job"}, o); });
   check("flow", [](Out* o) { EncodeFlowRequest(8, 111, o); });
@@ -262,7 +265,12 @@ TEST_CASE("the server reads the golden requests of calls") {
   for (const char* name : {"release", "release_notification"}) {
     REQUIRE(DecodeToken(Method::kRelease, Params(name, Method::kRelease), &token, &error));
     CHECK(token.token_id == kGoldenToken);
+    CHECK(token.outcome == CallOutcome::kOk);
   }
+  REQUIRE(
+      DecodeToken(Method::kRelease, Params("release_failed", Method::kRelease), &token, &error));
+  CHECK(token.token_id == kGoldenToken);
+  CHECK(token.outcome == CallOutcome::kFailed);
   REQUIRE(DecodeToken(Method::kKeep, Params("keep", Method::kKeep), &token, &error));
   CHECK(token.token_id == kGoldenToken);
   CHECK(DecodeNoParams(Method::kPing, Params("ping", Method::kPing), &error));
@@ -462,7 +470,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 41);
+  CHECK(quoted == 44);
 }
 
 }  // namespace
