@@ -248,6 +248,15 @@ Cell InstanceWhereTwoAre(const SessionRow& row) {
   return shown ? Optional(row.instance) : Cell();
 }
 
+// The last one's text lies here, since a cell is a view; the writer takes each before the next.
+Cell AddressesOf(const SessionRow& row) {
+  static std::string text;
+  if (!row.addresses.has_value()) return {};
+  text.clear();
+  for (const std::string& address : *row.addresses) text += (text.empty() ? "" : " ") + address;
+  return Text(text);
+}
+
 constexpr Column<SessionRow> kSessionColumns[] = {
     {{"session", "SESSION", Kind::kNumber, 4},
      [](const SessionRow& r) -> Cell { return r.session; }},
@@ -273,6 +282,9 @@ constexpr Column<SessionRow> kSessionColumns[] = {
      [](const SessionRow& r) { return r.online == true ? Unsigned(r.hosts.value_or(1)) : Cell(); }},
     {{"instances", "", Kind::kNumber}, [](const SessionRow& r) { return Optional(r.instances); }},
     {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true}, InstanceWhereTwoAre},
+    {{"last_message_ms", "LAST_MESSAGE", Kind::kAge, 5},
+     [](const SessionRow& r) { return Optional(r.last_message_ms); }},
+    {{"addresses", "ADDRESSES", Kind::kText, 6}, AddressesOf},
 };
 
 constexpr Column<HistoryRow> kHistoryColumns[] = {
@@ -296,6 +308,8 @@ constexpr Column<HistoryRow> kHistoryColumns[] = {
     {{"param", "PARAM", Kind::kText, 1}, [](const HistoryRow& r) { return OfParam(r.param); }},
     {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true},
      [](const HistoryRow& r) { return Optional(r.instance); }},
+    {{"outcome", "OUTCOME", Kind::kText, 3},
+     [](const HistoryRow& r) { return r.outcome ? Text(*r.outcome) : Cell(); }},
 };
 
 constexpr Column<ListedRule> kRuleColumns[] = {
@@ -308,8 +322,6 @@ constexpr Column<ListedRule> kRuleColumns[] = {
     {{"count", "COUNT", Kind::kNumber},
      [](const ListedRule& r) -> Cell { return r.row.rule.count; }},
     {{"threshold_type", "THRESHOLD", Kind::kText},
-    {{"outcome", "OUTCOME", Kind::kText, 3},
-     [](const HistoryRow& r) { return r.outcome ? Text(*r.outcome) : Cell(); }},
      [](const ListedRule& r) { return Text(ThresholdTypeName(r.row.rule.threshold_type)); }},
     {{"resource_timeout_ms", "TIMEOUT", Kind::kDuration},
      [](const ListedRule& r) -> Cell { return r.row.rule.resource_timeout_ms; }},

@@ -99,6 +99,10 @@ Result<HelloAnswer> Core::Hello(const Step& step, const HelloRequest& request) {
   return parts_->presence.Hello(step, request);
 }
 
+void Core::Heard(SessionSlot session, Instant now) {
+  parts_->books.sessions().at(session).last_message_ms = now.ms;
+}
+
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
                    std::string_view display_id) {
   const GrantsAtEnd grants(&parts_->admission, step);

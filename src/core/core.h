@@ -89,6 +89,8 @@ class Core {
   // kAlreadyExists: the call is `exclusive`, and the client id is online as another instance, or as
   // instance 0 from another host. Nothing has changed then.
   Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
+  // Messages of the session have come.
+  void Heard(SessionSlot session, Instant now);
   // One connection of the session is gone, and with it its waiters, which have this owner.
   // `display_id`: as in its Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);

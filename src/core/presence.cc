@@ -9,23 +9,9 @@ namespace nowcalls::core {
 namespace {
 
 // Of "@HOST:PORT".
-std::string_view HostOf(std::string_view display_id) {
+std::string_view PeerOf(std::string_view display_id) {
   if (display_id.starts_with('@')) display_id.remove_prefix(1);
-  return display_id.substr(0, display_id.rfind(':'));
-}
-
-// The first host, by name, but for `host` that the session is online from; null if there is none.
-const std::string* OtherHost(const SessionState& session, std::string_view host) {
-  for (const auto& [other, connections] : session.hosts) {
-    if (other != host) return &other;
-  }
-  return nullptr;
-}
-
-// Of a client that names no instance, processes are told by their hosts, since one process may have
-// several connections.
-bool TellsByHost(const SessionState& session) {
-  return session.kind == ledger::SessionKind::kNamed && session.instance == 0;
+  return display_id;
 }
 
 }  // namespace
@@ -51,7 +37,7 @@ Result<HelloAnswer> Presence::Hello(const Step& step, const HelloRequest& reques
   } else {
     WarnIfShared(request.display_id, &session);
   }
-  CountHost(request.display_id, &session);
+  if (session.client != nullptr) session.AddPeer(PeerOf(request.display_id));
   return HelloAnswer{slot, session.id, space.sessions_online, session.tokens.size};
 }
 
@@ -70,24 +56,11 @@ Status Presence::CheckExclusive(const HelloRequest& request) const {
     return Status::AlreadyExists(whose +
                                  " is online as another instance, and options.exclusive is set");
   }
-  if (!is_online) return {};
-  const std::string* const other = OtherHost(sessions.at(own), HostOf(request.display_id));
-  if (other == nullptr) return {};
-  return Status::AlreadyExists(whose + " is online from " + *other +
+  if (!is_online || request.instance != 0) return {};
+  const std::string_view other = OtherHost(sessions.at(own), HostOf(PeerOf(request.display_id)));
+  if (other.empty()) return {};
+  return Status::AlreadyExists(whose + " is online from " + std::string(other) +
                                " already, and options.exclusive is set");
-}
-
-void Presence::CountHost(std::string_view display_id, SessionState* session) {
-  if (TellsByHost(*session)) {
-    ++session->hosts[std::string(HostOf(display_id))];
-  }
-}
-
-void Presence::CountOutHost(std::string_view display_id, SessionState* session) {
-  if (!TellsByHost(*session)) return;
-  const auto host = session->hosts.find(std::string(HostOf(display_id)));
-  NOWCALLS_CHECK(host != session->hosts.end());
-  if (--host->second == 0) session->hosts.erase(host);
 }
 
 // Once, until the client is offline.
@@ -99,20 +72,22 @@ void Presence::WarnOfInstances(std::string_view display_id, const SessionState& 
        .topic = LogTopic::kPeer,
        .text = "client " + session.client_id + " of namespace " + name_space +
                ": another instance of it is online, and now instance " +
-               std::to_string(session.instance) + " from " + std::string(HostOf(display_id)) +
+               std::to_string(session.instance) + " from " +
+               std::string(HostOf(PeerOf(display_id))) +
                " too; these are processes with one client id, and each has tokens of its own",
        .fields = {{"client", session.client_id},
                   {"namespace", name_space},
                   {"instance", std::to_string(session.instance)},
-                  {"peer", std::string(display_id.substr(1))}}});
+                  {"peer", std::string(PeerOf(display_id))}}});
 }
 
 // Two processes that chose the same client id and name no instance share one session: each may
 // release what the other holds.
 void Presence::WarnIfShared(std::string_view display_id, SessionState* session) {
-  const std::string_view host = HostOf(display_id);
-  const std::string* const other = OtherHost(*session, host);
-  if (session->told_of_host || other == nullptr) return;
+  if (session->client == nullptr || session->instance != 0 || session->told_of_host) return;
+  const std::string_view host = HostOf(PeerOf(display_id));
+  const std::string_view other = OtherHost(*session, host);
+  if (other.empty()) return;
   const std::string& name_space = books_->flows().name_space(session->name_space).name;
   notices_->AddIfRoom(
       {.warning = true,
@@ -123,7 +98,7 @@ void Presence::WarnIfShared(std::string_view display_id, SessionState* session) 
                "of its own",
        .fields = {{"client", session->client_id},
                   {"namespace", name_space},
-                  {"peer", std::string(display_id.substr(1))}}});
+                  {"peer", std::string(PeerOf(display_id))}}});
   session->told_of_host = true;
 }
 
@@ -152,7 +127,7 @@ void Presence::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
   waiting_->RemoveAllOf(owner);
   SessionState& session = books_->sessions().at(slot);
   NOWCALLS_CHECK(session.connections > 0);
-  CountOutHost(display_id, &session);
+  if (session.client != nullptr) session.RemovePeer(PeerOf(display_id));
   if (--session.connections > 0) return;
   if (session.client != nullptr && --session.client->online == 0) session.client->told = false;
   --books_->flows().name_space(session.name_space).sessions_online;

@@ -34,8 +34,6 @@ class Presence {
   SessionSlot Find(const HelloRequest& request) const;
   Result<SessionSlot> Open(const Step& step, const HelloRequest& request);
   Status CheckExclusive(const HelloRequest& request) const;
-  static void CountHost(std::string_view display_id, SessionState* session);
-  static void CountOutHost(std::string_view display_id, SessionState* session);
   void WarnOfInstances(std::string_view display_id, const SessionState& session);
   void WarnIfShared(std::string_view display_id, SessionState* session);
 

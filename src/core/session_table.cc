@@ -5,6 +5,42 @@
 #include "base/check.h"
 
 namespace nowcalls::core {
+namespace {
+
+using Peers = absl::btree_multiset<std::string>;
+
+bool HasHostOf(const Peers& peers, std::string_view peer) {
+  const std::string_view host = HostOf(peer);
+  const auto first = peers.lower_bound(std::string(host) + ':');
+  return first != peers.end() && HostOf(*first) == host;
+}
+
+// Peers of one host stand together, since all begin with it and ':'.
+Peers::const_iterator BehindHostOf(const Peers& peers, Peers::const_iterator peer) {
+  return peers.lower_bound(std::string(HostOf(*peer)) + static_cast<char>(':' + 1));
+}
+
+}  // namespace
+
+void SessionState::AddPeer(std::string_view peer) {
+  if (!HasHostOf(peers, peer)) ++hosts;
+  peers.emplace(peer);
+}
+
+void SessionState::RemovePeer(std::string_view peer) {
+  const auto found = peers.find(std::string(peer));
+  NOWCALLS_CHECK(found != peers.end());
+  peers.erase(found);
+  if (!HasHostOf(peers, peer)) --hosts;
+}
+
+std::string_view OtherHost(const SessionState& session, std::string_view host) {
+  const Peers& peers = session.peers;
+  for (auto it = peers.begin(); it != peers.end(); it = BehindHostOf(peers, it)) {
+    if (HostOf(*it) != host) return HostOf(*it);
+  }
+  return {};
+}
 
 const ClientState* SessionTable::FindClient(NamespaceSlot name_space,
                                             std::string_view client_id) const {

@@ -62,10 +62,9 @@ struct SessionState {
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;
-  uint32_t waiters = 0;  // Acquires that wait for room.
-  // The connections by their hosts. Empty for kConnection, which has one, and for an instance other
-  // than 0, which is one process.
-  absl::btree_map<std::string, uint32_t> hosts;
+  uint32_t waiters = 0;                     // Acquires that wait for room.
+  absl::btree_multiset<std::string> peers;  // HOST:PORT of the connections; of kNamed only.
+  uint32_t hosts = 0;                       // Of the peers.
   bool told_of_host = false;     // The log was told of another host, since the session is online.
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
   // Not back since the server started: its tokens are spared for restart_grace at least.
@@ -80,13 +79,22 @@ struct SessionState {
   // A lower bound of the clientOfflineTime of its tokens' rules.
   int64_t client_offline_ms_min = kNotScheduled;
 
-  int64_t now_calls = 0;  // Sum of count over `tokens`.
+  int64_t last_message_ms = 0;  // When a message of it last came; 0: not since the server started.
+  int64_t now_calls = 0;        // Sum of count over `tokens`.
   TokenList tokens;
 
   bool online() const { return connections > 0; }
+  // A connection of a kNamed session has come or gone.
+  void AddPeer(std::string_view peer);
+  void RemovePeer(std::string_view peer);
   // Of the client id, this one included. 0 for kConnection.
   size_t instances() const { return client == nullptr ? 0 : client->by_instance.size(); }
 };
+
+// Of "HOST:PORT".
+inline std::string_view HostOf(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
+// The first host of the peers, by name, but for `host`; empty if there is none.
+std::string_view OtherHost(const SessionState& session, std::string_view host);
 
 class SessionTable {
  public:

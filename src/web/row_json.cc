@@ -159,6 +159,10 @@ ordered_json SessionJson(const wire::SessionRow& row, int64_t now_ms) {
     json["instances"] = *row.instances;
     AddInstance(row.instance.value_or(0), &json);
   }
+  if (row.addresses.has_value()) json["addresses"] = *row.addresses;
+  if (row.last_message_ms.has_value()) {
+    AddPast("last_message", *row.last_message_ms, now_ms, &json);
+  }
   AddPast("opened", row.opened_ms, now_ms, &json);
   if (row.offline_since_ms.has_value()) AddPast("offline", *row.offline_since_ms, now_ms, &json);
   return json;
@@ -171,11 +175,11 @@ ordered_json HistoryJson(const wire::HistoryRow& row, int64_t now_ms) {
       {"client_id", row.client_id},   {"session", Id(row.session)}, {"count", row.count},
       {"fence", Id(row.fence)},       {"issued_ms", row.issued_ms}, {"held_ms", row.held_ms},
   };
+  if (row.outcome.has_value()) json["outcome"] = *row.outcome;
   AddPast("ended", row.ended_ms, now_ms, &json);
   AddParam(row.param, &json);
   AddInstance(row.instance, &json);
   return json;
-  if (row.outcome.has_value()) json["outcome"] = *row.outcome;
 }
 
 ordered_json NamespaceJson(const wire::NamespaceRow& row) {

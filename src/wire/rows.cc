@@ -96,6 +96,8 @@ inline constexpr auto kFieldsOf<SessionRow> = std::tuple{
     Field{"hosts", &SessionRow::hosts},
     Field{"instance", &SessionRow::instance},
     Field{"instances", &SessionRow::instances},
+    Field{"addresses", &SessionRow::addresses},
+    Field{"last_message_ms", &SessionRow::last_message_ms},
 };
 
 template <>

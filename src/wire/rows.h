@@ -118,6 +118,8 @@ struct FlowRow {
   bool operator==(const FlowRow&) const = default;
 };
 
+inline constexpr size_t kSessionAddressesMax = 8;
+
 struct SessionRow {
   uint64_t session = 0;
   std::string name_space;  // "namespace"
@@ -129,10 +131,13 @@ struct SessionRow {
   uint64_t now_calls = 0;
   int64_t opened_ms = 0;
   std::optional<int64_t> offline_since_ms;
-  std::optional<uint64_t> waiters;  // Absent: none.
-  std::optional<uint64_t> hosts;    // That it is online from. Absent: one at most.
+  std::optional<uint64_t> waiters;      // Absent: none.
+  std::optional<uint64_t> hosts;        // That it is online from. Absent: one at most.
   std::optional<uint64_t> instance{};   // Of the client id; absent if it is 0.
   std::optional<uint64_t> instances{};  // That the client id has. Absent: one at most, or offline.
+  // HOST:PORT of its connections, kSessionAddressesMax at most. Absent: none, or offline.
+  std::optional<std::vector<std::string>> addresses{};
+  std::optional<int64_t> last_message_ms{};  // Absent: none since the server started, or offline.
 
   bool operator==(const SessionRow&) const = default;
 };
@@ -155,12 +160,12 @@ struct HistoryRow {
   std::optional<ParamValue> param{};  // As of TokenRow.
   // Of the session; absent unless its client id had several then.
   std::optional<uint64_t> instance{};
+  std::optional<std::string> outcome{};  // CallOutcomeName of a call that did not end well.
 
   bool operator==(const HistoryRow&) const = default;
 };
 
 // A value of a rule's parameter that tokens hold, acquires wait for, or calls a second ask for.
-  std::optional<std::string> outcome{};  // CallOutcomeName of a call that did not end well.
 struct ParamRow {
   ParamValue param{};
   uint64_t now_calls = 0;

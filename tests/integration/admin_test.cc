@@ -19,7 +19,7 @@ namespace {
 // Members that only a running server knows.
 const std::set<std::string> kLiveOnly = {"online",           "level",       "sessions",
                                          "offline_since_ms", "connections", "hosts",
-                                         "instances"};
+                                         "instances",        "addresses",   "last_message_ms"};
 
 // A member that the rows of a ledger lack: only a server counts what happened since it began.
 bool OnlyLive(const std::string& name) {

@@ -198,6 +198,29 @@ TEST_CASE("an instance has its tokens again after kill -9, and the others theirs
   CHECK(ResultOf(&plain, "hello", {1, "default", "worker"}).at(3) == 1);
 }
 
+TEST_CASE("a session is listed with its addresses and the time of its last message") {
+  TestServer server({RuleJson(1, 10)});
+  RpcClient alice = server.Connect("alice");
+  RpcClient watcher = server.Connect("watcher");
+  const Json row = SessionRow(&watcher, "alice");
+  CHECK(row.at("addresses") == Json::array({alice.local_address()}));
+  const auto heard_ms = row.at("last_message_ms").get<int64_t>();
+  CHECK(PollUntil(kPatienceMs, [&] {
+    ResultOf(&alice, "ping");
+    return SessionRow(&watcher, "alice").at("last_message_ms") > heard_ms;
+  }));
+  const auto table = RunAdmin(Source::Live(server.address()),
+                              {"sessions", "--client", "alice", "--format", "table", "--wide"});
+  CHECK(table.out.find("ADDRESSES") != std::string::npos);
+  CHECK(table.out.find(alice.local_address()) != std::string::npos);
+  Acquire(&alice, 1);
+  server.server().Restart();
+  RpcClient again(server.address());
+  const Json cold = SessionRow(&again, "alice");
+  CHECK_FALSE(cold.contains("addresses"));
+  CHECK_FALSE(cold.contains("last_message_ms"));
+}
+
 TEST_CASE("the same client id in another namespace is another client") {
   TestServer server({RuleJson(1, 10)});
   RpcClient alice = server.Connect("alice");

@@ -209,6 +209,21 @@ wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& place) {
   return row;
 }
 
+namespace {
+
+std::optional<std::vector<std::string>> AddressesOf(const core::SessionState& session) {
+  if (!session.online()) return std::nullopt;
+  if (session.client == nullptr) return {{session.client_id.substr(1)}};
+  std::vector<std::string> addresses;
+  for (const std::string& peer : session.peers) {
+    if (addresses.size() == wire::kSessionAddressesMax) break;
+    addresses.push_back(peer);
+  }
+  return addresses;
+}
+
+}  // namespace
+
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session) {
   wire::SessionRow row;
   row.session = session.id.value;
@@ -218,7 +233,9 @@ wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session
   row.online = session.online();
   row.connections = session.connections;
   if (session.waiters > 0) row.waiters = session.waiters;
-  if (session.hosts.size() > 1) row.hosts = session.hosts.size();
+  if (session.hosts > 1 && session.instance == 0) row.hosts = session.hosts;
+  row.addresses = AddressesOf(session);
+  if (session.last_message_ms > 0) row.last_message_ms = session.last_message_ms;
   if (session.instance != 0) row.instance = session.instance;
   if (session.instances() > 1) row.instances = session.instances();
   row.tokens = session.tokens.size;

@@ -55,6 +55,9 @@ const CLIENT_COLUMNS = [
   { title: "Tokens", numeric: true, text: (row) => count(row.tokens) },
   { title: "Waiting", numeric: true, text: (row) => count(row.waiters) },
   { title: "Connections", numeric: true, text: (row) => count(row.connections) },
+  { title: "Address", name: "id", text: (row) => row.addresses?.[0] ?? "–" },
+  { title: "Last message", numeric: true,
+    text: (row) => row.last_message_age_ms === undefined ? "–" : duration(row.last_message_age_ms) },
   { title: "Known for", numeric: true, text: (row) => duration(row.opened_age_ms) },
   { title: "Command", name: "command",
     text: (row) => JSON.stringify([clientName(row), row.namespace]),
@@ -74,10 +77,10 @@ export class ClientsView extends ListView {
 }
 
 const REASONS = {
+  released: "released in time, but its call did not end well",
   released_late: "released, but after the rule's resourceTimeout",
   client_offline: "its client stayed offline for clientOfflineTime",
   resource_timeout: "neither kept nor released in time",
-  released: "released in time, but its call did not end well",
   rule_removed: "purged after its rule was removed",
   admin: "taken back by an administrator",
 };
