@@ -304,7 +304,7 @@ void Verifier::CheckName(const ledger::Session& session) {
   }
   if (!named_clients_[{session.name_space, session.client_id}].insert(session.instance).second) {
     problems_->AddSession(ProblemKind::kDuplicateClient, session,
-                          "shares its client id and instance with another session");
+                          "shares its client id with another session");
   }
 }
 

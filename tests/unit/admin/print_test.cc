@@ -237,9 +237,9 @@ TEST_CASE("flow prints details for people and one object for programs") {
 TEST_CASE("sessions prints who holds what") {
   CHECK(PrintList(Command::kSessions, Format::kTable, OneToken()).out ==
         "SESSION  NAMESPACE  CLIENT_ID  KIND   ONLINE  CONNECTIONS  TOKENS  NOW_CALLS    AGE  "
-        "OFFLINE_FOR  WAITERS\n"
+        "OFFLINE_FOR  WAITERS  LAST_MESSAGE  ADDRESSES\n"
         "      1  shop       cart-1     named  -                 -       1          2  3m10s  "
-        "          -        -\n");
+        "          -        -             -  -\n");
 }
 
 TEST_CASE("sessions prints those that are asked for") {
