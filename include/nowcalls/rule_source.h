@@ -40,10 +40,10 @@
 //       std::string json = fetch_();
 //       if (json == in_force_) return Status::Ok();
 //       const Result<RuleSink::CheckedSet> set = sink_->Check(kName, "shop", json);
-//       if (!set.ok()) return set.status();
-//       NOWCALLS_RETURN_IF_ERROR(sink_->Replace({*set}));
-//       in_force_ = std::move(json);
-//       return Status::Ok();
+//       const Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
+//       sink_->NoteRefused(kName, "shop", loaded);
+//       if (loaded.ok()) in_force_ = std::move(json);
+//       return loaded;
 //     }
 //
 //    private:
@@ -101,6 +101,12 @@ class RuleSink {
   // flowId; kInvalidArgument names what two of the sets have in common; kResourceExhausted names
   // the limit.
   virtual Status Replace(const std::vector<CheckedSet>& sets) = 0;
+
+  // Thread: loop. Tells operators why the namespace's rules are not those that the source has: a
+  // set that Check or Replace refused, a service that does not answer. Ok: they are again. A set
+  // that Replace puts in force says so by itself.
+  virtual void NoteRefused(std::string_view source, std::string_view name_space,
+                           const Status& why) = 0;
 };
 
 class RuleSource {

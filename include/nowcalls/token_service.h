@@ -2,7 +2,7 @@
 //
 // nowcalls::Client is one, at the other end of a connection; nowcalls::Embedded is one within the
 // process. One of your own can stand before others, to choose one by flow, to count, or to log: it
-// implements the four virtual calls and passes permits on as they are.
+// implements what is pure virtual here and passes permits on as they are.
 //
 // Thread: any. Callbacks run one at a time on the service's own thread. They must be short, must
 // not throw, and must not wait: a blocking call within a callback answers kBadRequest at once.

@@ -19,8 +19,22 @@ std::string Tokens(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " token" : " tokens");
 }
 
+// "flow 7", "flow 7 by value".
 std::string FlowName(const Arguments& arguments) {
-  return "flow " + std::to_string(arguments.flow_id);
+  const bool by_value = arguments.kind == FlowKind::kValue;
+  return "flow " + std::to_string(arguments.flow_id) + (by_value ? " by value" : "");
+}
+
+FlowChoice ChoiceOf(const Arguments& arguments) {
+  return {FlowId{arguments.flow_id}, arguments.kind};
+}
+
+std::string NamespaceName(const Arguments& arguments) {
+  return "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax);
+}
+
+bool IsDrain(Command command) {
+  return command == Command::kDrain || command == Command::kDrainNamespace;
 }
 
 // Sessions without a client id share a name when their connections came from one address.
@@ -48,15 +62,41 @@ Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
   return affected;
 }
 
+// Those of the flows of its rules, also of removed ones.
+Result<Affected> OfNamespace(const Arguments& arguments, BlockingClient* client) {
+  Affected affected;
+  affected.whose = NamespaceName(arguments);
+  Paging paging("flows");
+  while (!paging.at_end()) {
+    const Result<wire::Page<wire::FlowRow>> flows = client->Flows({kListRowsMax, paging.cursor()});
+    if (!flows.ok()) return flows.status();
+    for (const wire::FlowRow& row : flows->rows) {
+      if (row.name_space != arguments.name_space) continue;
+      affected.tokens += row.tokens;
+      affected.now_calls += row.now_calls;
+    }
+    NOWCALLS_RETURN_IF_ERROR(paging.Take(flows->rows.size(), flows->next_cursor));
+  }
+  return affected;
+}
+
 Result<Affected> OfFlow(const Arguments& arguments, BlockingClient* client) {
-  const Result<wire::FlowRow> flow = AskFlow(arguments.flow_id, client);
-  if (!flow.ok()) return flow.status();
-  if (arguments.command == Command::kPurge && !flow->removed) {
+  Result<std::vector<wire::FlowRow>> flows = AskFlow(ChoiceOf(arguments), client);
+  if (!flows.ok()) return flows.status();
+  if (arguments.command == Command::kPurge) {
+    std::erase_if(*flows, [](const wire::FlowRow& row) { return !row.removed; });
+  }
+  if (flows->empty()) {
     return Status::InvalidArgument(FlowName(arguments) +
                                    " has a rule in force; purge takes back what removed rules have "
                                    "left behind: remove the rule first, or use reclaim --flow");
   }
-  return Affected{FlowName(arguments), flow->tokens, flow->now_calls};
+  Affected affected{.whose = FlowName(arguments)};
+  for (const wire::FlowRow& row : *flows) {
+    affected.tokens += row.tokens;
+    affected.now_calls += row.now_calls;
+  }
+  return affected;
 }
 
 // "flow 7 has 5 tokens with nowCalls 15 out"
@@ -72,14 +112,24 @@ Status Confirm(const Affected& affected, const Streams& streams) {
   return Status::InvalidArgument("not confirmed; nothing was taken back");
 }
 
-Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, BlockingClient* client) {
+// `first_flow`: where a piece of a namespace begins.
+Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, uint64_t* first_flow,
+                               BlockingClient* client) {
   switch (arguments.command) {
+    case Command::kReclaimNamespace: {
+      const Result<wire::ReclaimNamespaceReply> piece =
+          client->ReclaimNamespace({arguments.name_space, arguments.reason, limit, *first_flow});
+      if (!piece.ok()) return piece.status();
+      *first_flow = piece->next_flow;
+      return ReclaimedReply{piece->reclaimed, piece->next_flow != 0};
+    }
     case Command::kReclaimClient:
       return client->ReclaimClient(
           {arguments.name_space, arguments.client_id, arguments.reason, limit, arguments.instance});
     case Command::kReclaimFlow:
-      return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit});
-    case Command::kPurge: return client->Purge({arguments.flow_id, limit, arguments.reason});
+      return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit, arguments.kind});
+    case Command::kPurge:
+      return client->Purge({arguments.flow_id, limit, arguments.reason, arguments.kind});
     default: return Status::FailedPrecondition("no command that takes tokens back");
   }
 }
@@ -88,10 +138,11 @@ Result<std::string> TakeBack(const Arguments& arguments, const Affected& affecte
                              const Streams& streams, BlockingClient* client) {
   if (!arguments.yes) NOWCALLS_RETURN_IF_ERROR(Confirm(affected, streams));
   ReclaimedReply total{.reclaimed = 0, .more = true};
+  uint64_t first_flow = 0;
   while (total.more && total.reclaimed < affected.tokens) {
     const uint64_t left = affected.tokens - total.reclaimed;
     const auto limit = static_cast<uint32_t>(std::min<uint64_t>(left, kReclaimTokensMax));
-    const Result<ReclaimedReply> piece = AskOnce(arguments, limit, client);
+    const Result<ReclaimedReply> piece = AskOnce(arguments, limit, &first_flow, client);
     if (!piece.ok()) {
       const Status failed = MaybeDone(arguments, piece.status());
       if (total.reclaimed == 0) return failed;
@@ -99,15 +150,18 @@ Result<std::string> TakeBack(const Arguments& arguments, const Affected& affecte
                                 " taken back, then");
     }
     total.reclaimed += piece->reclaimed;
-    total.more = piece->more && piece->reclaimed > 0;
+    // A piece of a namespace may pass over flows without tokens.
+    total.more = piece->more && (piece->reclaimed > 0 || first_flow != 0);
   }
+  // What a namespace has left may be flows without tokens.
+  if (arguments.command == Command::kReclaimNamespace) total.more = false;
   return affected.whose + ": " + Tokens(total.reclaimed) + " taken back" +
          (total.more ? "; more were granted meanwhile\n" : "\n");
 }
 
 Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
   const Result<wire::DrainReply> drained =
-      client->Drain({arguments.flow_id, !arguments.off, arguments.reason});
+      client->Drain({arguments.flow_id, !arguments.off, arguments.reason, arguments.kind});
   if (!drained.ok()) return MaybeDone(arguments, drained.status());
   if (drained->status != TokenStatus::kOk) {
     return Status::NotFound(FlowName(arguments) + " has no rule in force, so it grants nothing");
@@ -116,6 +170,30 @@ Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
       Tokens(drained->tokens) + " with nowCalls " + std::to_string(drained->now_calls);
   return FlowName(arguments) + (arguments.off ? " grants again, " : " grants nothing more, ") +
          out + " out\n";
+}
+
+Result<std::string> DrainNamespace(const Arguments& arguments, BlockingClient* client) {
+  wire::DrainNamespaceReply total;
+  do {
+    const Result<wire::DrainNamespaceReply> piece =
+        client->DrainNamespace({.name_space = arguments.name_space,
+                                .on = !arguments.off,
+                                .reason = arguments.reason,
+                                .first_flow = total.next_flow});
+    if (!piece.ok()) return MaybeDone(arguments, piece.status());
+    if (piece->status != TokenStatus::kOk) break;
+    total.rules += piece->rules;
+    total.tokens += piece->tokens;
+    total.now_calls += piece->now_calls;
+    total.next_flow = piece->next_flow;
+  } while (total.next_flow != 0);
+  if (total.rules == 0) {
+    return Status::NotFound(NamespaceName(arguments) + " has no rule in force");
+  }
+  const std::string rules = std::to_string(total.rules) + (total.rules == 1 ? " rule" : " rules");
+  return NamespaceName(arguments) + (arguments.off ? " grants again by " : " grants nothing by ") +
+         rules + ", " + Tokens(total.tokens) + " with nowCalls " + std::to_string(total.now_calls) +
+         " out\n";
 }
 
 // `text` as one word of a shell.
@@ -159,6 +237,9 @@ std::string HowToLook(const Arguments& arguments) {
              Option("--namespace", arguments.name_space) +
              (arguments.instance ? Option("--instance", std::to_string(*arguments.instance)) : "") +
              server;
+    case Command::kReclaimNamespace:
+    case Command::kDrainNamespace:
+      return "stat" + Option("--namespace", arguments.name_space) + server;
     case Command::kRulesLoad:
       return (CanBeReadAgain(arguments.file) ? "rules diff " + FileWord(arguments.file)
                                              : std::string("rules list")) +
@@ -171,7 +252,7 @@ std::string HowToLook(const Arguments& arguments) {
 
 bool IsAction(Command command) {
   return command == Command::kReclaimClient || command == Command::kReclaimFlow ||
-         command == Command::kPurge || command == Command::kDrain;
+         command == Command::kReclaimNamespace || command == Command::kPurge || IsDrain(command);
 }
 
 Status MaybeDone(const Arguments& arguments, const Status& failed) {
@@ -183,16 +264,21 @@ Status MaybeDone(const Arguments& arguments, const Status& failed) {
 
 Result<Affected> FindAffected(const Arguments& arguments, BlockingClient* client) {
   if (arguments.command == Command::kDrain) return Affected{FlowName(arguments)};
-  Result<Affected> affected = arguments.command == Command::kReclaimClient
-                                  ? OfClient(arguments, client)
-                                  : OfFlow(arguments, client);
+  if (arguments.command == Command::kDrainNamespace) return Affected{NamespaceName(arguments)};
+  Result<Affected> affected = [&] {
+    switch (arguments.command) {
+      case Command::kReclaimClient: return OfClient(arguments, client);
+      case Command::kReclaimNamespace: return OfNamespace(arguments, client);
+      default: return OfFlow(arguments, client);
+    }
+  }();
   if (!affected.ok() || affected->tokens > 0) return affected;
   return Status::NotFound(affected->whose + " has no live token");
 }
 
 Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
                         const Streams& streams) {
-  const bool asks = arguments.command != Command::kDrain && !arguments.yes;
+  const bool asks = !IsDrain(arguments.command) && !arguments.yes;
   if (!asks || (streams.in_is_terminal && streams.err_is_terminal)) return {};
   return Status::InvalidArgument(Described(affected) +
                                  "; taking back all of them must be confirmed, and there is no "
@@ -202,6 +288,7 @@ Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
 Result<std::string> Act(const Arguments& arguments, const Affected& affected,
                         const Streams& streams, BlockingClient* client) {
   if (arguments.command == Command::kDrain) return Drain(arguments, client);
+  if (arguments.command == Command::kDrainNamespace) return DrainNamespace(arguments, client);
   return TakeBack(arguments, affected, streams, client);
 }
 

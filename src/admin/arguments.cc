@@ -10,7 +10,9 @@
 #include "base/host_port.h"
 #include "base/limits.h"
 #include "base/option_values.h"
+#include "base/shown_text.h"
 #include "base/text.h"
+#include "base/usage_errors.h"
 #include "ledger/history_entry.h"
 #include "nowcalls_version.h"
 
@@ -21,8 +23,9 @@ constexpr size_t kLimitMax = 1'000'000;
 constexpr int64_t kTimeoutMsMax = 3'600'000;
 constexpr int64_t kBackupTimeoutMs = kTimeoutMsMax;
 constexpr uint64_t kTokenIdMax = INT64_MAX;
-constexpr size_t kHelpColumns = 80;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
+constexpr char kKindHelp[] = "Only its rule of the flow (flow) or by value (value) [both]";
+constexpr char kKindOfTokensHelp[] = "Only tokens without a parameter (flow) or with one (value)";
 
 constexpr char kFooter[] =
     "The source is a running server (--server HOST:PORT; else the environment's NOWCALLS_SERVER; "
@@ -73,7 +76,7 @@ Status CheckEndReason(std::string_view text) {
 ParsedArguments UsageError(const std::string& what, const std::string& path) {
   ParsedArguments parsed;
   parsed.exit_code = kExitUsage;
-  parsed.err = "nowcalls-admin: " + what + "\nRun '" + path + " --help' to see usage.\n";
+  parsed.err = "nowcalls-admin: " + ShownText(what) + "\nRun '" + path + " --help' to see usage.\n";
   return parsed;
 }
 
@@ -105,7 +108,8 @@ class Parser {
     } catch (const CLI::Success& help_or_version) {
       parsed.exit_code = app_.exit(help_or_version, out, err);
     } catch (const CLI::ParseError& error) {
-      return UsageError(Explain(error), Path());
+      const auto hint = [this](const std::string& option) { return Hint(option); };
+      return UsageError(ExplainUsage(app_, error, hint), CommandPath(app_));
     }
     parsed.out = Wrapped(out.str(), kHelpColumns);
     parsed.err = err.str();
@@ -124,7 +128,7 @@ class Parser {
       throw CLI::ValidationError("--since", "is later than --until, so nothing lies between them");
     }
     if (!arguments_.format.has_value() && !environment_.format.empty() &&
-        Deepest().get_option_no_throw("--format") != nullptr) {
+        DeepestCommand(app_).get_option_no_throw("--format") != nullptr) {
       arguments_.format = RequireValue(kFormatVariable, ParseFormat(environment_.format));
     }
     if (!arguments_.server.empty() || !arguments_.data_dir.empty()) return;
@@ -134,52 +138,12 @@ class Parser {
     arguments_.server = server.empty() ? kDefaultServer : server;
   }
 
-  // The command as far as it was understood.
-  const CLI::App& Deepest() const {
-    const CLI::App* app = &app_;
-    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
-    return *app;
-  }
-
-  // "nowcalls-admin rules load".
-  std::string Path() const {
-    std::string path = app_.get_name();
-    for (const CLI::App* app = &app_; !app->get_subcommands().empty();) {
-      app = app->get_subcommands().front();
-      path += " " + app->get_name();
-    }
-    return path;
-  }
-
-  // CLI11's own texts name unexpected words from the last to the first, and a command that is
-  // missing before the word that is none.
-  std::string Explain(const CLI::ParseError& error) const {
-    const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-    const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    const std::vector<std::string> unexpected = app_.remaining(/*recurse=*/true);
-    if ((required || extras) && !unexpected.empty()) return ExplainUnexpected(unexpected.front());
-    if (required && Deepest().get_require_subcommand_min() > 0) return "a command is missing";
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
-    const std::string_view text = error.what();
-    const std::string option(text.substr(0, text.find(':')));
-    return option + (text.ends_with("missing") ? " needs a value" : " is given more than once");
-  }
-
-  std::string ExplainUnexpected(const std::string& word) const {
-    const bool command_missing = Deepest().get_require_subcommand_min() > 0;
-    if (!word.starts_with("-")) {
-      return Quoted(word) + (command_missing ? " is not a command" : " is one argument too many");
-    }
-    const std::string option = word.substr(0, word.find('='));
-    const bool known = Deepest().get_option_no_throw(option) != nullptr;
-    if (command_missing || known) {
-      return option + " belongs behind the command: " + Path() +
-             (command_missing ? " COMMAND " : " ") + option + " ...";
-    }
-    if (option == "--data-dir")
-      return "'" + Path() + "' asks a running server, not a ledger on disk";
-    if (option == "--server") return "'" + Path() + "' asks no server";
-    return Quoted(option) + " is no option of '" + Path() + "'";
+  // What an option that the command does not take was meant to say.
+  std::string Hint(const std::string& option) const {
+    const std::string path = CommandPath(app_);
+    if (option == "--data-dir") return "'" + path + "' asks a running server, not a ledger on disk";
+    if (option == "--server") return "'" + path + "' asks no server";
+    return "";
   }
 
   CLI::App* AddCommand(CLI::App* parent, Command command, const std::string& name,
@@ -273,6 +237,7 @@ class Parser {
     AddInteger<int64_t>(app, "--flow", "Only tokens of this flow", 1, INT64_MAX,
                         [this](int64_t id) { arguments_.filter.flow_id = id; })
         ->type_name("ID");
+    AddKind(app, kKindOfTokensHelp, &arguments_.filter.kind);
     AddClientFilter(app, "Only tokens of this client id");
     AddNamespaceFilter(app, "Only tokens of clients in this namespace");
     AddAge(app, "--min-age", "Only tokens issued at least this long ago, e.g. 500ms, 10s, 5m, 2h",
@@ -304,10 +269,13 @@ class Parser {
     AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
       arguments_.flow_id = id;
     })->required();
+    AddKind(flow, kKindHelp, &arguments_.kind);
     CLI::App* params = AddListing(&app_, Command::kParams, "params",
                                   "Print the values of a flow's parameter that are used most");
     AddFlow(params, "The flow")->required();
     AddLimit(params, kListRowsMax);
+    params->add_flag("--minute", arguments_.by_minute,
+                     "Order by the calls of the last minute, not of the rule's interval");
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);
@@ -315,6 +283,7 @@ class Parser {
     CLI::App* waiters =
         AddLiveListing(Command::kWaiters, "waiters", "Print the acquires that wait, by flow");
     AddFlow(waiters, "Only waiters of this flow");
+    AddKind(waiters, "Only of rules of the flow (flow) or by value (value)", &arguments_.kind);
     AddClientFilter(waiters, "Only waiters of this client id");
     AddLimit(waiters, kListRowsMax);
     AddSessions();
@@ -369,6 +338,13 @@ class Parser {
     repair->add_option("--to", arguments_.to, "The new data directory; it must not exist")
         ->type_name("NEWDIR")
         ->required();
+    AddOwner(repair);
+  }
+
+  void AddOwner(CLI::App* app) {
+    app->add_option("--owner", arguments_.owner,
+                    "Whose the new files are, for root: the user of the service")
+        ->type_name("USER[:GROUP]");
   }
 
   void AddRules() {
@@ -399,11 +375,26 @@ class Parser {
                        "Only this namespace");
     CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
                                  "Say whether a file of rules could be loaded; needs no server");
+    check->add_flag("--strict", arguments_.strict, "Exit with 1 if anything is warned of");
     for (CLI::App* app : {load, diff, check}) {
       app->add_option("FILE", arguments_.file,
                       "Sentinel's JSON array of rules; '-': standard input")
           ->required();
     }
+  }
+
+  CLI::Option* AddKind(CLI::App* app, const std::string& help, std::optional<FlowKind>* kind) {
+    return app
+        ->add_option_function<std::string>(
+            "--kind",
+            [kind](const std::string& name) {
+              *kind = FlowKindNamed(name);
+              if (!kind->has_value()) {
+                throw CLI::ValidationError("--kind", "must be flow or value, got " + Quoted(name));
+              }
+            },
+            help)
+        ->type_name("KIND");
   }
 
   CLI::Option* AddFlow(CLI::App* app, const std::string& help) {
@@ -431,7 +422,7 @@ class Parser {
   // One token, or those of a client or flow.
   void AddReclaim() {
     CLI::App* reclaim = AddCommand(&app_, Command::kReclaim, "reclaim",
-                                   "Take back a token, or all tokens of a client or a flow");
+                                   "Take back a token, or all of a client, a flow or a namespace");
     AddLiveServer(reclaim);
     AddInteger<uint64_t>(reclaim, "TOKEN_ID", "The token", 1, kTokenIdMax,
                          [this](uint64_t id) { arguments_.token_id = id; });
@@ -452,13 +443,13 @@ class Parser {
                                         Require("--namespace", CheckNamespace(name));
                                         arguments_.name_space = name;
                                       },
-                                      "The namespace of the client")
+                                      "The namespace of the client; alone: all tokens of its rules")
                                   ->type_name("NS");
     client->needs(name_space);
-    name_space->needs(client);
     AddInstance(reclaim, "Of the client only the tokens of this instance", &arguments_.instance)
         ->needs(client);
-    AddFlow(reclaim, "All tokens of this flow");
+    CLI::Option* flow = AddFlow(reclaim, "All tokens of this flow");
+    AddKind(reclaim, kKindHelp, &arguments_.kind)->needs(flow);
     AddReason(reclaim, kReasonHelp)->required();
     AddYes(reclaim);
     reclaim->callback([this] { arguments_.command = WhichReclaim(); });
@@ -467,11 +458,16 @@ class Parser {
   Command WhichReclaim() const {
     const bool client = !arguments_.client_id.empty();
     const bool flow = arguments_.flow_id != 0;
-    if ((arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) != 1) {
-      throw CLI::ValidationError(
-          "reclaim", "takes one of TOKEN_ID, --client ID with --namespace NS, and --flow ID");
+    const bool name_space = !arguments_.name_space.empty() && !client;
+    const int kinds = (arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) +
+                      (name_space ? 1 : 0);
+    if (kinds != 1) {
+      throw CLI::ValidationError("reclaim",
+                                 "takes one of TOKEN_ID, --client ID with --namespace NS, "
+                                 "--flow ID, and --namespace NS");
     }
     if (client) return Command::kReclaimClient;
+    if (name_space) return Command::kReclaimNamespace;
     return flow ? Command::kReclaimFlow : Command::kReclaim;
   }
 
@@ -480,18 +476,38 @@ class Parser {
                                  "Take back all tokens of a flow whose rule was removed");
     AddLiveServer(purge);
     AddFlow(purge, "The flow")->required();
+    AddKind(purge, kKindHelp, &arguments_.kind);
     AddReason(purge, kReasonHelp);
     AddYes(purge);
   }
 
   void AddDrain() {
-    CLI::App* drain =
-        AddCommand(&app_, Command::kDrain, "drain",
-                   "Stop the grants of a flow until `drain --off`; tokens that are out stay");
+    CLI::App* drain = AddCommand(
+        &app_, Command::kDrain, "drain",
+        "Stop the grants of a flow, or of all rules of a namespace, until `drain --off`; tokens "
+        "that are out stay");
     AddLiveServer(drain);
-    AddFlow(drain, "The flow")->required();
+    CLI::Option* flow = AddFlow(drain, "The flow");
+    drain
+        ->add_option_function<std::string>(
+            "--namespace",
+            [this](const std::string& name) {
+              Require("--namespace", CheckNamespace(name));
+              arguments_.name_space = name;
+            },
+            "All rules that this namespace has in force")
+        ->type_name("NS")
+        ->excludes(flow);
+    AddKind(drain, kKindHelp, &arguments_.kind)->needs(flow);
     drain->add_flag("--off", arguments_.off, "Let it grant again");
     AddReason(drain, "Why, for the server's log");
+    drain->callback([this] {
+      const bool flow_given = arguments_.flow_id != 0;
+      if (!flow_given && arguments_.name_space.empty()) {
+        throw CLI::ValidationError("drain", "takes one of --flow ID and --namespace NS");
+      }
+      arguments_.command = flow_given ? Command::kDrain : Command::kDrainNamespace;
+    });
   }
 
   void AddBackup() {
@@ -518,6 +534,7 @@ class Parser {
     AddPath(restore, "--from", "The backup", &arguments_.from)->required();
     AddPath(restore, "--data-dir", "The new data directory: absent or empty", &arguments_.data_dir)
         ->required();
+    AddOwner(restore);
   }
 
   void AddHistory() {
@@ -529,6 +546,7 @@ class Parser {
     AddInteger<int64_t>(history, "--flow", "Only tokens of this flow", 1, INT64_MAX,
                         [filter](int64_t id) { filter->flow_id = id; })
         ->type_name("ID");
+    AddKind(history, kKindOfTokensHelp, &filter->kind);
     AddFilter(history, "--client", "ID", "Only tokens of this client id", &filter->client_id,
               [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
     AddFilter(history, "--namespace", "NS", "Only tokens of clients in this namespace",

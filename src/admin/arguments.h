@@ -29,8 +29,10 @@ enum class Command {
   kReclaim,
   kReclaimClient,
   kReclaimFlow,
+  kReclaimNamespace,
   kPurge,
   kDrain,
+  kDrainNamespace,
   kHistory,
   kRulesDiff,
   kRulesSources,
@@ -60,9 +62,11 @@ struct Arguments {
   TokenFilter filter;
   std::optional<bool> online;  // Of sessions.
   bool busy = false;           // Of stat: only flows with tokens or waiters.
+  bool by_minute = false;      // Of params: Source::Params.
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
+  std::optional<FlowKind> kind;  // Of flow, waiters, reclaim --flow, purge and drain.
   uint64_t token_id = 0;
   std::string reason;
   std::string name_space;            // Of rules load, rules diff and reclaim --client.
@@ -70,9 +74,11 @@ struct Arguments {
   std::optional<uint64_t> instance;  // Likewise; none: all of the client id.
   bool yes = false;                  // Confirmed.
   bool off = false;                  // Of drain.
+  bool strict = false;               // Of rules check: a warning is an error.
   std::string file;
-  std::string to;    // Of backup and repair.
-  std::string from;  // Of restore, whose data_dir is the new one.
+  std::string to;     // Of backup and repair.
+  std::string from;   // Of restore, whose data_dir is the new one.
+  std::string owner;  // Of restore and repair; empty: this user.
   uint64_t problems_max = 100;
 };
 

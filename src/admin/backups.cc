@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "admin/owner.h"
 #include "backup/backup.h"
 #include "backup/restore.h"
 #include "backup/verify_process.h"
@@ -90,11 +91,18 @@ Result<std::string> BackupAtRest(const Arguments& arguments) {
 }
 
 Result<std::string> Restore(const Arguments& arguments) {
+  Result<Owner> owner = Owner();
+  if (!arguments.owner.empty()) owner = FindOwner(arguments.owner);
+  if (!owner.ok()) return owner.status();
   const Result<ClockSample> now = SampleClocks();
   if (!now.ok()) return now.status();
   const Result<backup::Restored> restored =
       backup::Restore(arguments.from, arguments.data_dir, *now, kNeverStops);
   if (!restored.ok()) return restored.status();
+  if (!arguments.owner.empty()) NOWCALLS_RETURN_IF_ERROR(GiveTo(arguments.data_dir, *owner));
+  const std::string note = arguments.owner.empty()
+                               ? OwnerNote(arguments.data_dir, backup::ManifestPath(arguments.from))
+                               : "";
   return "restored to " + arguments.data_dir + " and verified, " + restored->manifest.CountsText() +
          "\n" + "the backup was made at " + WallText(restored->manifest.made_wall_ms) + ", " +
          AgeText(restored->age_ms) +
@@ -104,7 +112,7 @@ Result<std::string> Restore(const Arguments& arguments) {
          "  tokens granted since are unknown: levels may be exceeded until their calls are over\n"
          "  fences go on from " +
          std::to_string(restored->next_fence) + FencesText(*restored) +
-         "\n  rules that came by RPC are those of the backup\n";
+         "\n  rules that came by RPC are those of the backup\n" + note;
 }
 
 Status CheckManifestOf(const std::string& data_dir) {

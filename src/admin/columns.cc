@@ -1,11 +1,8 @@
 #include "admin/columns.h"
 
 #include <array>
-#include <bit>
-#include <cmath>
 #include <numeric>
 
-#include "base/bytes.h"
 #include "base/joined.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_kind.h"
@@ -30,28 +27,7 @@ Cell Optional(const std::optional<T>& value) {
 
 Cell Unsigned(uint64_t value) { return value; }
 
-// JSON has no other numbers.
-Cell Finite(double value) {
-  if (std::isfinite(value)) return value;
-  if (std::isnan(value)) return Text("NaN");
-  return Text(value > 0 ? "Infinity" : "-Infinity");
-}
-
-// A number, a boolean or a text, as it came.
-Cell OfParam(const ParamValue& value) {
-  const char* const bytes = value.bytes.data();
-  switch (value.type) {
-    case ParamType::kInt: return int64_t{LoadBigEndian<int32_t>(bytes)};
-    case ParamType::kLong: return LoadBigEndian<int64_t>(bytes);
-    case ParamType::kByte: return int64_t{LoadBigEndian<int8_t>(bytes)};
-    case ParamType::kShort: return int64_t{LoadBigEndian<int16_t>(bytes)};
-    case ParamType::kDouble: return Finite(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
-    case ParamType::kFloat: return Finite(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
-    case ParamType::kBoolean: return *bytes != 0;
-    case ParamType::kString: break;
-  }
-  return Text(value.bytes);
-}
+Cell OfParam(const ParamValue& value) { return value.view(); }
 
 Cell OfParam(const std::optional<ParamValue>& value) {
   return value.has_value() ? OfParam(*value) : Cell();
@@ -208,6 +184,10 @@ constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
     {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
     {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
     {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
+    {{"rate_values_forgotten", "", Kind::kNumber},
+     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->forgotten) : Cell(); }},
+    {{"kind", "KIND", Kind::kText, 0, /*rare=*/true},
+     [](const FlowRow& r) { return Text(r.kind); }},
     {{"outcome_failed", "FAILED", Kind::kNumber, 12}, OfOutcome<CallOutcome::kFailed>},
     {{"outcome_timeout", "TIMED_OUT", Kind::kNumber, 12}, OfOutcome<CallOutcome::kTimeout>},
 });
@@ -223,6 +203,10 @@ constexpr Column<ParamRow> kParamColumns[] = {
     {{"waiters", "WAITERS", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.waiters); }},
     {{"passed", "PASSED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.passed); }},
     {{"blocked", "BLOCKED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.blocked); }},
+    {{"minute_passed", "MINUTE_PASSED", Kind::kNumber},
+     [](const ParamRow& r) { return Optional(r.minute_passed); }},
+    {{"minute_blocked", "MINUTE_BLOCKED", Kind::kNumber},
+     [](const ParamRow& r) { return Optional(r.minute_blocked); }},
 };
 
 constexpr Column<WaiterRow> kWaiterColumns[] = {
@@ -319,7 +303,7 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) -> Cell { return r.row.rule.flow_id.value; }},
     {{"resource", "RESOURCE", Kind::kText},
      [](const ListedRule& r) { return Text(r.row.rule.resource); }},
-    {{"count", "COUNT", Kind::kNumber},
+    {{"count", "COUNT", Kind::kNumber, 1},
      [](const ListedRule& r) -> Cell { return r.row.rule.count; }},
     {{"threshold_type", "THRESHOLD", Kind::kText},
      [](const ListedRule& r) { return Text(ThresholdTypeName(r.row.rule.threshold_type)); }},
@@ -337,6 +321,7 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) { return Text(core::RuleKindWord(core::KindOf(r.row.rule))); }},
     {{"max_hold_ms", "MAX_HOLD", Kind::kDuration, 0, /*rare=*/true},
      [](const ListedRule& r) -> Cell { return r.row.rule.max_hold_ms; }},
+    {{"limit", "LIMIT", Kind::kText}, [](const ListedRule& r) { return Text(r.limit); }},
 };
 
 }  // namespace

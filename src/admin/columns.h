@@ -32,6 +32,7 @@ struct RuleRow {
 struct ListedRule {
   const RuleRow& row;
   std::string max_per_client;  // core::MaxPerClientText
+  std::string limit;           // core::AmountText of the count.
 };
 
 template <typename Row>

@@ -19,6 +19,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "client/blocking_client.h"
+#include "core/rules/rule_warnings.h"
 #include "store/rocks/ledger_reader.h"
 #include "wire/client_messages.h"
 
@@ -181,9 +182,15 @@ int RunLive(const Arguments& arguments, const Streams& streams, const RulesFile*
   return Show(arguments, streams, file, &source, progress, kHint);
 }
 
+// A server may have another guard; it logs what it warns of.
+std::vector<std::string> GuardLines(const core::ParsedRules& rules) {
+  return core::GuardWarnings(rules.rules, Limits().namespace_qps_max).Lines();
+}
+
 std::string RemarkLines(const core::ParsedRules& rules) {
   std::string text;
   for (const std::string& sentence : rules.Remarks()) text += "  " + sentence + "\n";
+  for (const std::string& sentence : GuardLines(rules)) text += "  " + sentence + "\n";
   return text;
 }
 
@@ -199,7 +206,12 @@ int RulesCheck(const Arguments& arguments, const Streams& streams) {
   streams.out->Write(Counted(file->parsed.rules.size(), "rule") + " ok, " +
                      std::to_string(file->parsed.skipped.count()) + " skipped\n" +
                      RemarkLines(file->parsed) + EffectiveRulesText(file->parsed.rules));
-  return Finish(streams, {});
+  if (!arguments.strict) return Finish(streams, {});
+  const size_t warnings = file->parsed.warnings() + GuardLines(file->parsed).size();
+  if (warnings == 0) return Finish(streams, {});
+  return Finish(
+      streams, Status::InvalidArgument(RulesFileName(arguments.file) + " has " +
+                                       Counted(warnings, "warning") + ", and --strict takes none"));
 }
 
 // The protocol bounds a message, and a file that does not fit needs another way in.

@@ -4,6 +4,7 @@
 #ifndef NOWCALLS_ADMIN_COMMANDS_H_
 #define NOWCALLS_ADMIN_COMMANDS_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -43,7 +44,9 @@ Result<RulesDiff> DiffAgainst(Source* source, const std::string& name_space,
                               const core::ParsedRules& file);
 
 // `rules sources` for any source.
-Status PrintRulesSources(const Arguments& arguments, Format format, Source* source, Output* out);
+// `now_ms`: of the ledger clock.
+Status PrintRulesSources(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
+                         Output* out);
 
 // `info`, from the encoded answer of a server.
 Status PrintInfo(Format format, std::string_view encoded, Output* out);

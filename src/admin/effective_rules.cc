@@ -10,6 +10,8 @@
 #include "base/duration.h"
 #include "base/param_text.h"
 #include "base/text.h"
+#include "core/rules/rule_amount.h"
+#include "core/rules/rule_kind.h"
 
 namespace nowcalls::admin {
 
@@ -44,42 +46,20 @@ constexpr Column<EffectiveRule> kEffectiveColumns[] = {
      [](const EffectiveRule& r) { return Text(r.when_full); }},
 };
 
-std::string Marked(std::string text, bool is_default) { return text + (is_default ? "*" : ""); }
+std::string Marked(const std::string& text, bool is_default) {
+  return text + (is_default ? "*" : "");
+}
 
 bool IsPerClient(const Rule& rule) { return rule.threshold_type == ThresholdType::kAvgLocal; }
 bool IsPerValue(const Rule& rule) { return rule.param.has_value(); }
 
-// "/s", "/10s": what a rule of calls a second counts its calls over; empty: it counts calls at
-// once. A FlowRule is asked for either.
-std::string PerTime(const Rule& rule) {
-  constexpr int64_t kSecondMs = 1000;
-  int64_t interval_ms = kSecondMs;
-  if (rule.param.has_value()) {
-    if (!rule.says_rate()) return {};
-    const bool window = rule.param->algorithm == ParamRule::Algorithm::kWindow;
-    if (!window) interval_ms = rule.param->duration_ms;
-  } else if (rule.count_per_interval) {
-    interval_ms = rule.window_interval_ms;
-  } else {
-    return {};
-  }
-  return interval_ms == kSecondMs ? "/s" : "/" + HumanDuration(interval_ms);
-}
-
-// The number of calls as it counts: levels are whole.
-std::string CountText(const Rule& rule, double count) {
-  const std::string per_time = PerTime(rule);
-  if (!per_time.empty() || IsPerClient(rule)) return NumberText(count) + per_time;
-  return std::to_string(core::WholeCalls(count));
-}
-
 std::string LevelText(const Rule& rule) {
-  std::string text = CountText(rule, rule.count);
+  std::string text = core::AmountText(rule, rule.count);
   if (IsPerValue(rule)) text += " a value";
   if (IsPerClient(rule)) {
     return Marked(text + " per client", Rule().threshold_type == rule.threshold_type);
   }
-  return IsPerValue(rule) ? text : text + " in all";
+  return IsPerValue(rule) || rule.says_rate() ? text : text + " in all";
 }
 
 std::string WhenFullText(const Rule& rule) {
@@ -143,7 +123,7 @@ std::string PerClientLegend(const Rule& rule) {
   Rule global = rule;
   global.threshold_type = ThresholdType::kGlobal;
   return "per client: the level grows with the clients online: with " + std::to_string(kClients) +
-         " it is " + CountText(global, rule.count * kClients) +
+         " it is " + core::AmountText(global, rule.count * kClients) +
          ".\n  \"thresholdType\": 1 in clusterConfig makes it " + LevelText(global) + ".\n";
 }
 
@@ -161,7 +141,7 @@ std::string OwnLimits(const std::vector<Rule>& rules) {
       text += "  flow " + std::to_string(rule.flow_id.value) + ", " +
               std::string(ParamTypeName(value.type)) + " " +
               TerminalText(Shortened(ParamText(value), kValueBytes)) + ": " +
-              CountText(rule, item.count) + "\n";
+              core::AmountText(rule, item.count) + "\n";
     }
   }
   if (count == 0) return {};
@@ -175,6 +155,13 @@ std::string Legend(const std::vector<Rule>& rules) {
   if (per_client != rules.end()) legend += PerClientLegend(*per_client);
   if (std::any_of(rules.begin(), rules.end(), IsPerValue)) {
     legend += "a value: each value of the rule's parameter has the limit to itself.\n";
+  }
+  const auto rate = std::find_if(rules.begin(), rules.end(), [](const Rule& rule) {
+    return rule.says_rate() && core::HasClusterMode(core::KindOf(rule));
+  });
+  if (rate != rules.end()) {
+    legend += "in " + core::IntervalText(rate->rate_interval_ms()) +
+              ": calls that begin within it. \"grade\": 0 makes them calls at once.\n";
   }
   return legend +
          "HOLD: a token neither released nor kept for so long is taken back\n"

@@ -41,7 +41,10 @@ void LedgerWalk::AddDamage(Status what) {
 
 int64_t LedgerWalk::NowMs(const ClockSample& machine) const {
   const Instant floor{seal_.has_value() ? seal_->ledger_ms : 0};
-  return mark_.has_value() ? ledger::RecoverTime(*mark_, floor, machine).now.ms : floor.ms;
+  if (!mark_.has_value()) return floor.ms;
+  ledger::ClockMark mark = *mark_;
+  if (seal_.has_value()) mark.ledger_ms = ledger::BelievedMs(mark.ledger_ms, floor.ms);
+  return ledger::RecoverTime(mark, floor, machine).now.ms;
 }
 
 const ledger::Session* LedgerWalk::FindSession(SessionId id) const {
@@ -49,7 +52,10 @@ const ledger::Session* LedgerWalk::FindSession(SessionId id) const {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-Status LedgerWalk::OnFormat(const ledger::Format& /*format*/) { return {}; }
+Status LedgerWalk::OnFormat(const ledger::Format& format) {
+  format_version_ = format.version;
+  return {};
+}
 
 Status LedgerWalk::OnClock(const ledger::ClockMark& mark) {
   mark_ = mark;

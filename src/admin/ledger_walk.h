@@ -51,6 +51,8 @@ class LedgerWalk : public store::LedgerVisitor {
   // ledger: it is written behind the tokens of its batch.
   int64_t NowMs(const ClockSample& machine) const;
 
+  // Of the format; 0: there is no record of it.
+  uint32_t format_version() const { return format_version_; }
   const std::optional<ledger::Seal>& seal() const { return seal_; }
   const std::vector<ledger::NamespaceEntry>& namespaces() const { return namespaces_; }
   const std::vector<ledger::RuleEntry>& rules() const { return rules_; }
@@ -80,6 +82,7 @@ class LedgerWalk : public store::LedgerVisitor {
   const TokenSink tokens_;
   HistorySink history_;
   bool stopped_ = false;
+  uint32_t format_version_ = 0;
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;
   std::vector<ledger::NamespaceEntry> namespaces_;

@@ -72,16 +72,22 @@ Result<wire::Page<RuleRow>> DecodeRulePage(std::string_view result) {
 }  // namespace
 
 // The server's words are about a parameter of a method; the operator has named a flow.
-Result<FlowRow> AskFlow(int64_t flow_id, client::BlockingClient* client) {
-  Result<FlowRow> flow = client->Flow(flow_id);
-  if (flow.ok() || !flow.status().message().starts_with("BAD_PARAMS: ")) return flow;
-  return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
+Result<std::vector<FlowRow>> AskFlow(const FlowChoice& choice, client::BlockingClient* client) {
+  Result<FlowRow> flow = client->Flow({choice.id.value, choice.kind});
+  if (!flow.ok()) {
+    if (!flow.status().message().starts_with("BAD_PARAMS: ")) return flow.status();
+    return NoSuchFlow(choice);
+  }
+  std::vector<FlowRow> rows = std::exchange(flow->by_value, {});
+  rows.insert(rows.begin(), *std::move(flow));
+  return rows;
 }
 
-Status LiveSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
-  NOWCALLS_RETURN_IF_ERROR(AskFlow(flow_id, client_).status());
+Status LiveSource::Params(int64_t flow_id, size_t limit, bool by_minute,
+                          const RowSink<wire::ParamRow>& sink) {
+  NOWCALLS_RETURN_IF_ERROR(AskFlow(FlowId{flow_id}, client_).status());
   const Result<std::vector<wire::ParamRow>> rows =
-      client_->Params({flow_id, static_cast<uint32_t>(limit)});
+      client_->Params({flow_id, static_cast<uint32_t>(limit), by_minute});
   if (!rows.ok()) return rows.status();
   for (const wire::ParamRow& row : *rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
   return {};
@@ -90,7 +96,7 @@ Status LiveSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::Par
 Status LiveSource::Waiters(const TokenFilter& filter, size_t limit,
                            const RowSink<wire::WaiterRow>& sink) {
   wire::WaitersParams params{
-      .flow_id = filter.flow_id, .client_id = {}, .limit = static_cast<uint32_t>(limit)};
+      .flow_id = filter.flow_id, .limit = static_cast<uint32_t>(limit), .kind = filter.kind};
   if (filter.client_id.has_value()) params.client_id = *filter.client_id;
   params.instance = filter.instance;
   const Result<std::vector<wire::WaiterRow>> rows = client_->Waiters(params);
@@ -109,12 +115,15 @@ Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
                               const RowSink<TokenRow>& sink) {
   wire::TokensParams params;
   params.flow_id = filter.flow_id;
+  params.kind = filter.kind;
   if (filter.client_id.has_value()) params.client_id = *filter.client_id;
   params.instance = filter.instance;
   params.min_age_ms = filter.min_age_ms;
   // The protocol has no filter by namespace, so those rows are dropped here.
   const bool all_match = !filter.name_space.has_value();
-  Paging paging = Paging::OfTokens(/*may_be_sparse=*/filter.client_id.has_value());
+  // The tokens of a client, of a kind and of both rules of a flow are found by looking at all.
+  Paging paging = Paging::OfTokens(/*may_be_sparse=*/filter.client_id.has_value() ||
+                                   filter.flow_id.has_value() || filter.kind.has_value());
   for (size_t left = limit; left > 0 && !paging.at_end();) {
     params.page.cursor = paging.cursor();
     params.page.limit =
@@ -147,7 +156,9 @@ Status LiveSource::Flows(const RowSink<FlowRow>& sink) {
   });
 }
 
-Result<FlowRow> LiveSource::Flow(int64_t flow_id) { return AskFlow(flow_id, client_); }
+Result<std::vector<FlowRow>> LiveSource::Flow(const FlowChoice& choice) {
+  return AskFlow(choice, client_);
+}
 
 Status LiveSource::Sessions(const RowSink<SessionRow>& sink) {
   return ShowPages("sessions", progress_, sink, [this](uint64_t cursor) {

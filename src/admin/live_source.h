@@ -15,8 +15,9 @@
 
 namespace nowcalls::admin {
 
-// The row of a flow. kNotFound when it has neither a rule nor tokens.
-Result<wire::FlowRow> AskFlow(int64_t flow_id, client::BlockingClient* client);
+// As Source::Flow.
+Result<std::vector<wire::FlowRow>> AskFlow(const FlowChoice& choice,
+                                           client::BlockingClient* client);
 
 class LiveSource : public Source {
  public:
@@ -29,8 +30,9 @@ class LiveSource : public Source {
   Status OldestTokens(const TokenFilter& filter, size_t limit,
                       const RowSink<wire::TokenRow>& sink) override;
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
-  Result<wire::FlowRow> Flow(int64_t flow_id) override;
-  Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) override;
+  Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) override;
+  Status Params(int64_t flow_id, size_t limit, bool by_minute,
+                const RowSink<wire::ParamRow>& sink) override;
   Status Waiters(const TokenFilter& filter, size_t limit,
                  const RowSink<wire::WaiterRow>& sink) override;
   Status Sessions(const RowSink<wire::SessionRow>& sink) override;

@@ -66,16 +66,14 @@ int Main(int argc, const char* const* argv) {
   // Ignored, it would keep from us how a child ended.
   ::signal(SIGCHLD, SIG_DFL);
   Output out(DescriptorSink(STDOUT_FILENO));
+  out.SetOnTerminal(::isatty(STDOUT_FILENO) == 1);
   // Nobody can be told when stderr itself fails.
   const auto err = [sink = DescriptorSink(STDERR_FILENO)](std::string_view bytes) {
     static_cast<void>(sink(bytes));
   };
-  const Streams streams{&out,
-                        err,
-                        ::isatty(STDOUT_FILENO) == 1,
-                        ::isatty(STDERR_FILENO) == 1,
-                        ::isatty(STDIN_FILENO) == 1,
-                        ReadLine};
+  const Streams streams{
+      &out,    err, out.on_terminal(), ::isatty(STDERR_FILENO) == 1, ::isatty(STDIN_FILENO) == 1,
+      ReadLine};
 
   const ParsedArguments parsed = ParseArguments(
       argc, argv, {FromEnvironment(kServerVariable), FromEnvironment(kFormatVariable)});

@@ -1,11 +1,22 @@
 #include "admin/namespace_columns.h"
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace nowcalls::admin {
 namespace {
 
 using wire::NamespaceRow;
+
+template <typename T>
+Cell Number(const std::optional<T>& number) {
+  return number.has_value() ? Cell(*number) : Cell();
+}
+
+Cell Words(const std::optional<std::string>& words) {
+  return words.has_value() ? Cell(std::string_view(*words)) : Cell();
+}
 
 constexpr Column<NamespaceRow> kNamespaceColumns[] = {
     {{"namespace", "NAMESPACE", Kind::kText},
@@ -14,12 +25,18 @@ constexpr Column<NamespaceRow> kNamespaceColumns[] = {
     {{"sessions", "SESSIONS", Kind::kNumber},
      [](const NamespaceRow& r) -> Cell { return r.sessions; }},
     {{"sessions_online", "ONLINE", Kind::kNumber},
-     [](const NamespaceRow& r) {
-       return r.sessions_online.has_value() ? Cell(*r.sessions_online) : Cell();
-     }},
-    // The last, since a path may be long.
-    {{"source", "SOURCE", Kind::kWholeText},
-     [](const NamespaceRow& r) { return r.source.has_value() ? Cell(*r.source) : Cell(); }},
+     [](const NamespaceRow& r) { return Number(r.sessions_online); }},
+    {{"source", "SOURCE", Kind::kWholeText}, [](const NamespaceRow& r) { return Words(r.source); }},
+    {{"warnings", "WARNINGS", Kind::kNumber, 2},
+     [](const NamespaceRow& r) { return Number(r.warnings); }},
+    {{"loaded_ms", "LOADED", Kind::kAge, 1, /*rare=*/true},
+     [](const NamespaceRow& r) { return Number(r.loaded_ms); }},
+    {{"refused_ms", "REFUSED", Kind::kAge, 0, /*rare=*/true},
+     [](const NamespaceRow& r) { return Number(r.refused_ms); }},
+    {{"requests_max", "GUARD", Kind::kNumber, 3, /*rare=*/true},
+     [](const NamespaceRow& r) { return Number(r.requests_max); }},
+    {{"refusal", "WHY_REFUSED", Kind::kText},
+     [](const NamespaceRow& r) { return Words(r.refusal); }},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "admin/oldest_heap.h"
 #include "core/rules/param_items.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/stand_in_rule.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -52,8 +53,11 @@ Status OrphanToken(const ledger::Token& token) {
                             std::to_string(token.session.value) + ", which is not in the ledger");
 }
 
+FlowKey FlowOf(const ledger::Token& token) {
+  return {token.flow, FlowKindIf(token.param.has_value())};
+}
+
 void AddRule(const RuleRow& rule, FlowRow* row) {
-  row->flow_id = rule.rule.flow_id.value;
   row->name_space = rule.name_space;
   row->resource = rule.rule.resource;
   row->removed = rule.removed;
@@ -61,6 +65,18 @@ void AddRule(const RuleRow& rule, FlowRow* row) {
   if (!rule.removed && !rule.rule.param.has_value() &&
       rule.rule.threshold_type == core::ThresholdType::kGlobal) {
     row->level = static_cast<uint64_t>(core::WholeCalls(rule.rule.count));
+  }
+}
+
+// Tokens of formats without kinds may have a rule of the other kind only, which says whose they
+// are.
+void AddStandIns(std::map<FlowKey, FlowRow>* rows) {
+  for (auto& [key, row] : *rows) {
+    const auto other = rows->find({key.id, OtherThan(key.kind)});
+    if (!row.resource.empty() || other == rows->end()) continue;
+    row.name_space = other->second.name_space;
+    row.resource = other->second.resource;
+    row.removed = true;
   }
 }
 
@@ -148,21 +164,25 @@ Status OfflineSource::OldestTokens(const TokenFilter& filter, size_t limit,
 // `damage` is what is wrong beside the sums; what is wrong with them is returned.
 Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [rows](const ledger::Token& token) {
-    FlowRow& row = (*rows)[token.flow.value];
+    FlowRow& row = (*rows)[FlowOf(token)];
     row.tokens += 1;
     row.now_calls += token.count;
     row.oldest_issued_ms = std::min(row.oldest_issued_ms.value_or(INT64_MAX), token.issued_ms);
     return Status::Ok();
   });
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
-  for (auto& [flow_id, row] : *rows) row.flow_id = flow_id;
   for (const ledger::RuleEntry& entry : walk.rules()) {
     const Result<RuleRow> rule = RuleRowOf(entry);
     if (rule.ok()) {
-      AddRule(*rule, &(*rows)[entry.flow.value]);
+      AddRule(*rule, &(*rows)[{entry.flow, rule->rule.key().kind}]);
     } else {
       walk.AddDamage(rule.status());
     }
+  }
+  if (walk.format_version() < core::kFirstFormatWithKinds) AddStandIns(rows);
+  for (auto& [key, row] : *rows) {
+    row.flow_id = key.id.value;
+    row.kind = FlowKindName(key.kind);
   }
   // Sums that lack something look like others.
   if (!walk.whole()) return walk.damage();
@@ -175,20 +195,23 @@ Status OfflineSource::Flows(const RowSink<FlowRow>& sink) {
   Status damage;
   NOWCALLS_RETURN_IF_ERROR(CollectFlows(&rows, &damage));
   progress_->Erase();
-  for (const auto& [flow_id, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
+  for (const auto& [key, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
   return damage;
 }
 
-Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
+Result<std::vector<FlowRow>> OfflineSource::Flow(const FlowChoice& choice) {
   FlowRows rows;
   Status damage;
   NOWCALLS_RETURN_IF_ERROR(CollectFlows(&rows, &damage));
   NOWCALLS_RETURN_IF_ERROR(damage);
-  const auto found = rows.find(flow_id);
-  if (found == rows.end()) {
-    return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
+  std::vector<FlowRow> chosen;
+  for (const FlowKind kind : kFlowKinds) {
+    const auto found = rows.find({choice.id, kind});
+    if (found == rows.end() || choice.kind.value_or(kind) != kind) continue;
+    chosen.push_back(found->second);
   }
-  return found->second;
+  if (chosen.empty()) return NoSuchFlow(choice);
+  return chosen;
 }
 
 Status OfflineSource::Waiters(const TokenFilter& /*filter*/, size_t /*limit*/,
@@ -196,7 +219,8 @@ Status OfflineSource::Waiters(const TokenFilter& /*filter*/, size_t /*limit*/,
   return Status::FailedPrecondition("a ledger has no waiters: ask the running server");
 }
 
-Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
+Status OfflineSource::Params(int64_t flow_id, size_t limit, bool /*by_minute*/,
+                             const RowSink<wire::ParamRow>& sink) {
   std::map<std::pair<ParamType, std::string>, TokenSums> sums;
   bool found = false;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
@@ -215,11 +239,10 @@ Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::
   for (const ledger::RuleEntry& entry : walk.rules()) {
     if (entry.flow.value != flow_id) continue;
     found = true;
-    if (Result<RuleRow> parsed = RuleRowOf(entry); parsed.ok()) rule = *std::move(parsed);
+    Result<RuleRow> parsed = RuleRowOf(entry);
+    if (parsed.ok() && parsed->rule.param.has_value()) rule = *std::move(parsed);
   }
-  if (!found) {
-    return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
-  }
+  if (!found) return NoSuchFlow(FlowId{flow_id});
   std::vector<wire::ParamRow> rows;
   for (const auto& [value, sum] : sums) {
     rows.push_back(
@@ -280,18 +303,19 @@ Status OfflineSource::Rules(const std::optional<std::string>& name_space,
                             const RowSink<RuleRow>& sink) {
   LedgerWalk walk(LedgerWalk::Until::kRules, progress_);
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
-  std::vector<ledger::RuleEntry> entries = walk.rules();
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a.flow < b.flow; });
-  for (const ledger::RuleEntry& entry : entries) {
+  std::vector<RuleRow> rows;
+  for (const ledger::RuleEntry& entry : walk.rules()) {
     if (name_space.has_value() && entry.name_space != *name_space) continue;
-    const Result<RuleRow> rule = RuleRowOf(entry);
+    Result<RuleRow> rule = RuleRowOf(entry);
     if (!rule.ok()) {
       walk.AddDamage(rule.status());
     } else if (!rule->removed) {
-      NOWCALLS_RETURN_IF_ERROR(sink(*rule));
+      rows.push_back(*std::move(rule));
     }
   }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const RuleRow& a, const RuleRow& b) { return a.rule.key() < b.rule.key(); });
+  for (const RuleRow& row : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
   return walk.damage();
 }
 

@@ -29,8 +29,9 @@ class OfflineSource : public Source {
   Status OldestTokens(const TokenFilter& filter, size_t limit,
                       const RowSink<wire::TokenRow>& sink) override;
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
-  Result<wire::FlowRow> Flow(int64_t flow_id) override;
-  Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) override;
+  Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) override;
+  Status Params(int64_t flow_id, size_t limit, bool by_minute,
+                const RowSink<wire::ParamRow>& sink) override;
   Status Waiters(const TokenFilter& filter, size_t limit,
                  const RowSink<wire::WaiterRow>& sink) override;
   Status Sessions(const RowSink<wire::SessionRow>& sink) override;
@@ -40,7 +41,7 @@ class OfflineSource : public Source {
   Status Namespaces(const RowSink<wire::NamespaceRow>& sink) override;
 
  private:
-  using FlowRows = std::map<int64_t, wire::FlowRow>;
+  using FlowRows = std::map<FlowKey, wire::FlowRow>;
   // The flows with tokens, joined with those that have a rule.
   Status CollectFlows(FlowRows* rows, Status* damage);
 

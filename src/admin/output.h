@@ -29,6 +29,10 @@ class Output {
   size_t columns() const { return columns_; }
   void SetColumns(size_t columns) { columns_ = columns; }
 
+  // A person reads it, with a terminal that obeys what it is sent.
+  bool on_terminal() const { return on_terminal_; }
+  void SetOnTerminal(bool on_terminal) { on_terminal_ = on_terminal; }
+
   // kIoError once a write has failed.
   const Status& status() const { return status_; }
   // The failure was EPIPE: whoever read our output, `head` for example, has seen enough.
@@ -38,6 +42,7 @@ class Output {
   Sink sink_;
   std::string buffer_;
   size_t columns_ = 0;
+  bool on_terminal_ = false;
   Status status_;
   bool reader_gone_ = false;
 };

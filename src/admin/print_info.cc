@@ -10,6 +10,7 @@
 
 #include "admin/commands.h"
 #include "base/duration.h"
+#include "base/shown_text.h"
 #include "wire/json.h"
 
 namespace nowcalls::admin {
@@ -89,7 +90,7 @@ Status PrintInfo(Format format, std::string_view encoded, Output* out) {
   if (!info.ok()) return InfoNotUnderstood(info.status().message());
   NOWCALLS_RETURN_IF_ERROR(CheckInfo(*info));
   if (format == Format::kJsonl) {
-    out->Write(info->dump() + "\n");
+    out->Write(ShownJson(info->dump()) + "\n");
     return {};
   }
   Listing<InfoRow> listing(format, /*now_ms=*/0, out);

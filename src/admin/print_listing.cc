@@ -3,6 +3,8 @@
 
 #include "admin/columns.h"
 #include "admin/commands.h"
+#include "base/shown_text.h"
+#include "core/rules/rule_amount.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -48,24 +50,28 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
                   Output* out) {
   if (format == Format::kJsonl) {
     return source->Rules(arguments.filter.name_space, [out](const RuleRow& row) {
-      out->Write(RuleRowToJson(row) + "\n");
+      out->Write(ShownJson(RuleRowToJson(row)) + "\n");
       return out->status();
     });
   }
   return PrintRows<ListedRule>(format, now_ms, out, [&](const RowSink<ListedRule>& sink) {
     return source->Rules(arguments.filter.name_space, [&sink](const RuleRow& row) {
-      return sink({row, core::MaxPerClientText(row.rule)});
+      return sink(
+          {row, core::MaxPerClientText(row.rule), core::AmountText(row.rule, row.rule.count)});
     });
   });
 }
 
 Status PrintFlow(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
                  Output* out) {
-  const Result<FlowRow> flow = source->Flow(arguments.flow_id);
-  if (!flow.ok()) return flow.status();
+  const Result<std::vector<FlowRow>> flows =
+      source->Flow({FlowId{arguments.flow_id}, arguments.kind});
+  if (!flows.ok()) return flows.status();
   const Format detail = format == Format::kTable ? Format::kDetail : format;
-  return PrintRows<FlowRow>(detail, now_ms, out,
-                            [&](const RowSink<FlowRow>& sink) { return sink(*flow); });
+  return PrintRows<FlowRow>(detail, now_ms, out, [&](const RowSink<FlowRow>& sink) {
+    for (const FlowRow& row : *flows) NOWCALLS_RETURN_IF_ERROR(sink(row));
+    return Status::Ok();
+  });
 }
 
 }  // namespace
@@ -100,17 +106,18 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kParams:
       return PrintRows<ParamRow>(format, now_ms, out, [&](const RowSink<ParamRow>& sink) {
-        return source->Params(arguments.flow_id, arguments.limit, sink);
+        return source->Params(arguments.flow_id, arguments.limit, arguments.by_minute, sink);
       });
     case Command::kWaiters:
       return PrintRows<WaiterRow>(format, now_ms, out, [&](const RowSink<WaiterRow>& sink) {
         TokenFilter filter = arguments.filter;
         if (arguments.flow_id != 0) filter.flow_id = arguments.flow_id;
+        filter.kind = arguments.kind;
         return source->Waiters(filter, arguments.limit, sink);
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
     case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);
-    case Command::kRulesSources: return PrintRulesSources(arguments, format, source, out);
+    case Command::kRulesSources: return PrintRulesSources(arguments, format, now_ms, source, out);
     case Command::kRulesDiff:
     case Command::kInfo:
     case Command::kPing:
@@ -123,6 +130,8 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kReclaim:
     case Command::kReclaimClient:
     case Command::kReclaimFlow:
+    case Command::kReclaimNamespace:
+    case Command::kDrainNamespace:
     case Command::kPurge:
     case Command::kDrain: break;
   }

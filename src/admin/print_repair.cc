@@ -2,6 +2,7 @@
 #include <string>
 
 #include "admin/commands.h"
+#include "admin/owner.h"
 #include "admin/repair.h"
 #include "base/counted.h"
 #include "base/text.h"
@@ -48,9 +49,14 @@ std::string RepairText(const RepairSummary& summary, const std::string& to) {
 }
 
 Status PrintRepair(const Arguments& arguments, Output* out) {
+  Result<Owner> owner = Owner();
+  if (!arguments.owner.empty()) owner = FindOwner(arguments.owner);
+  if (!owner.ok()) return owner.status();
   const Result<RepairSummary> summary = Repair(arguments.data_dir, arguments.to);
   if (!summary.ok()) return summary.status();
   out->Write(RepairText(*summary, arguments.to));
+  if (!arguments.owner.empty()) return GiveTo(arguments.to, *owner);
+  out->Write(OwnerNote(arguments.to, arguments.data_dir + "/ledger"));
   return {};
 }
 

@@ -1,4 +1,5 @@
 // `rules diff` and `rules sources`: from a source of answers to the output.
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,8 +63,9 @@ Result<bool> PrintRulesDiff(const Arguments& arguments, Format format,
   return diff->same();
 }
 
-Status PrintRulesSources(const Arguments& arguments, Format format, Source* source, Output* out) {
-  return PrintRows<NamespaceRow>(format, /*now_ms=*/0, out, [&](const RowSink<NamespaceRow>& sink) {
+Status PrintRulesSources(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
+                         Output* out) {
+  return PrintRows<NamespaceRow>(format, now_ms, out, [&](const RowSink<NamespaceRow>& sink) {
     return source->Namespaces([&](const NamespaceRow& row) {
       const auto& wanted = arguments.filter.name_space;
       if (wanted.has_value() && row.name_space != *wanted) return Status::Ok();

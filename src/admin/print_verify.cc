@@ -7,6 +7,7 @@
 #include "admin/row_writer.h"
 #include "admin/verify.h"
 #include "base/counted.h"
+#include "base/shown_text.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -18,7 +19,7 @@ std::string ProblemLine(const Problem& problem) {
   if (!problem.family.empty()) {
     line += problem.family + (problem.key.empty() ? ": " : " " + problem.key + ": ");
   }
-  return line + problem.detail + "\n";
+  return line + ShownText(problem.detail) + "\n";
 }
 
 std::string SummaryText(const VerifySummary& summary, uint64_t shown_max) {
@@ -27,6 +28,9 @@ std::string SummaryText(const VerifySummary& summary, uint64_t shown_max) {
     text += "and " + std::to_string(summary.problems - shown_max) + " more\n";
   }
   text += summary.ok() ? "ledger ok: " : "ledger damaged: " + Counted(summary.problems, "problem");
+  if (summary.warnings > 0) {
+    text += (summary.ok() ? "" : " and ") + Counted(summary.warnings, "warning");
+  }
   std::string kinds;
   for (const auto& [kind, count] : summary.by_kind) {
     kinds +=
@@ -50,7 +54,8 @@ std::string SummaryJson(const VerifySummary& summary) {
                                          {"sessions", summary.sessions},
                                          {"rules", summary.rules},
                                          {"history", summary.history},
-                                         {"batch_number", summary.batch_number}};
+                                         {"batch_number", summary.batch_number},
+                                         {"warnings", summary.warnings}};
   return object.dump() + "\n";
 }
 

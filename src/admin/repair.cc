@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/stand_in_rule.h"
 #include "core/token_ids.h"
 #include "ledger/clock.h"
 #include "ledger/deadline_bound.h"
@@ -30,6 +31,10 @@ std::string Describe(const ledger::Token& token) {
 std::string Describe(const ledger::RuleEntry& rule) {
   return "the rule of flow " + std::to_string(rule.flow.value) + " in namespace " +
          Quoted(rule.name_space);
+}
+
+FlowKey FlowOf(const ledger::Token& token) {
+  return {token.flow, FlowKindIf(token.param.has_value())};
 }
 
 // Whether a ledger gives such a number to a token or a session.
@@ -82,6 +87,7 @@ class Salvage {
 
   const ReadEntities& read_;
   SalvagedEntities& out_;
+  bool has_kinds_ = false;  // Tokens have a rule of their kind.
   std::optional<core::TokenIds> ids_;
   absl::flat_hash_map<uint64_t, uint64_t> session_instead_;
   std::set<uint64_t> ended_;  // Fences in the history.
@@ -90,6 +96,7 @@ class Salvage {
 void Salvage::TakeFormat() {
   if (read_.format.has_value()) {
     out_.format = *read_.format;
+    has_kinds_ = out_.format.version >= core::kFirstFormatWithKinds;
     out_.format.version = ledger::kFormatVersion;
     ids_.emplace(out_.format.token_id_key);
     return;
@@ -115,12 +122,12 @@ void Salvage::TakeRules() {
       Change(Describe(rule) + " is left out: the namespace " + name.message());
       continue;
     }
-    const auto [taken, is_first] = out_.rules.emplace(rule.flow.value, rule);
+    const auto [taken, is_first] = out_.rules.emplace(parsed->key(), rule);
     if (is_first) continue;
     ledger::RuleEntry dropped = rule;
     if (!ledger::IsInForce(taken->second.state)) std::swap(taken->second, dropped);
     Change(Describe(dropped) + " is left out: namespace " + Quoted(taken->second.name_space) +
-           " has a rule of this flow too");
+           " has such a rule of this flow too");
   }
 }
 
@@ -198,7 +205,7 @@ void Salvage::TakeTokens() {
 
 void Salvage::FillInSession(const ledger::Token& token) {
   if (out_.sessions.contains(token.session.value)) return;
-  const auto rule = out_.rules.find(token.flow.value);
+  const auto rule = out_.rules.find(FlowOf(token));
   ledger::Session session;
   session.id = token.session;
   session.kind = ledger::SessionKind::kConnection;
@@ -211,15 +218,24 @@ void Salvage::FillInSession(const ledger::Token& token) {
 }
 
 void Salvage::FillInRule(const ledger::Token& token) {
-  if (out_.rules.contains(token.flow.value)) return;
+  const FlowKey key = FlowOf(token);
+  if (out_.rules.contains(key)) return;
+  const auto other = out_.rules.find({key.id, OtherThan(key.kind)});
+  if (!has_kinds_ && other != out_.rules.end()) {
+    const core::Rule rule = core::StandInRule(*core::ParseRule(other->second.json));
+    out_.rules.emplace(key, ledger::RuleEntry{other->second.name_space, token.flow,
+                                              ledger::RuleState::kRemoved, core::RuleToJson(rule)});
+    return;
+  }
   core::Rule rule;
   rule.resource = kMadeUp;
   rule.flow_id = token.flow;
   rule.threshold_type = core::ThresholdType::kGlobal;
+  if (key.kind == FlowKind::kValue) rule.param.emplace();
   const ledger::RuleEntry entry{out_.sessions.at(token.session.value).name_space, token.flow,
                                 ledger::RuleState::kRemoved, core::RuleToJson(rule)};
   Change(Describe(entry) + " is lost: its tokens have one that counts as removed");
-  out_.rules.emplace(token.flow.value, entry);
+  out_.rules.emplace(key, entry);
 }
 
 void Salvage::FillIn() {
@@ -263,8 +279,8 @@ void Salvage::TakeHistory() {
 }
 
 void Salvage::DropIdleRules() {
-  std::set<int64_t> with_tokens;
-  for (const auto& [fence, token] : out_.tokens) with_tokens.insert(token.flow.value);
+  std::set<FlowKey> with_tokens;
+  for (const auto& [fence, token] : out_.tokens) with_tokens.insert(FlowOf(token));
   for (auto it = out_.rules.begin(); it != out_.rules.end();) {
     const bool idle = !ledger::IsInForce(it->second.state) && !with_tokens.contains(it->first);
     if (idle) Change(Describe(it->second) + " was removed, and no token of it is left");
@@ -275,9 +291,9 @@ void Salvage::DropIdleRules() {
 // Of a bucket that is there twice the fuller one counts.
 void Salvage::TakeRates() {
   for (const ledger::RateBucket& bucket : read_.rates) {
-    if (!out_.rules.contains(bucket.key.flow.value)) {
+    if (!out_.rules.contains({bucket.key.flow, FlowKind::kFlow})) {
       Change("a window of calls a second is left out: flow " +
-             std::to_string(bucket.key.flow.value) + " has no rule");
+             std::to_string(bucket.key.flow.value) + " has no rule of the flow");
       continue;
     }
     if (bucket.key.begin_ms > out_.mark.ledger_ms) {
@@ -310,13 +326,18 @@ void Salvage::TakeNamespaces() {
 
 void Salvage::SetClock(const ClockSample& now) {
   Instant floor{read_.seal.has_value() ? read_.seal->ledger_ms : 0};
-  const auto see = [&floor](int64_t ms) { floor = std::max(floor, Instant{ms}); };
+  const auto believed_ms = [this](int64_t ms) {
+    return read_.seal.has_value() ? ledger::BelievedMs(ms, read_.seal->ledger_ms) : ms;
+  };
+  const auto see = [&](int64_t ms) { floor = std::max(floor, Instant{believed_ms(ms)}); };
   for (const auto& [fence, token] : out_.tokens) see(token.issued_ms);
   for (const auto& [id, session] : out_.sessions) see(session.opened_ms);
   for (const ledger::HistoryEntry& entry : out_.history) see(entry.ended_ms);
   out_.mark.machine = now;
   if (read_.mark.has_value()) {
-    out_.mark.ledger_ms = ledger::RecoverTime(*read_.mark, floor, now).now.ms;
+    ledger::ClockMark mark = *read_.mark;
+    mark.ledger_ms = believed_ms(mark.ledger_ms);
+    out_.mark.ledger_ms = ledger::RecoverTime(mark, floor, now).now.ms;
   } else {
     out_.mark.ledger_ms = std::max<int64_t>(floor.ms, now.wall_ms);
     Change("the clock is lost: it goes on with the wall clock");

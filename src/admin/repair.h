@@ -19,6 +19,7 @@
 #include "ledger/codec.h"
 #include "ledger/entities.h"
 #include "ledger/history_entry.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
 #include "store/store.h"
 
@@ -57,7 +58,7 @@ struct SalvagedEntities {
   ledger::ClockMark mark;
   uint64_t next_fence = 1;
   std::vector<ledger::NamespaceEntry> namespaces;
-  std::map<int64_t, ledger::RuleEntry> rules;    // By flow.
+  std::map<FlowKey, ledger::RuleEntry> rules;
   std::map<uint64_t, ledger::Session> sessions;  // By number.
   std::vector<ledger::HistoryEntry> history;
   std::map<ledger::RateKey, ledger::RateBucket> rates;

@@ -1,4 +1,8 @@
 // repair: the steps on disk, from a refused ledger to a new one.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -7,6 +11,7 @@
 #include <utility>
 
 #include "admin/repair.h"
+#include "base/os_error.h"
 #include "store/disk/data_dir.h"
 #include "store/disk/file_copy.h"
 #include "store/disk/ledger_files.h"
@@ -60,8 +65,13 @@ Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
   for (const ledger::NamespaceEntry& entry : salvaged.namespaces) {
     writer.batch().NamespaceSet(entry);
   }
-  for (const auto& [flow, rule] : salvaged.rules) {
-    writer.batch().RuleSet(rule);
+  for (auto rule = salvaged.rules.begin(); rule != salvaged.rules.end(); ++rule) {
+    // The rule by value comes behind that of the flow, whose record it shares in one namespace.
+    const auto next = std::next(rule);
+    const bool shares = next != salvaged.rules.end() && next->first.id == rule->first.id &&
+                        next->second.name_space == rule->second.name_space;
+    writer.batch().RuleSet(rule->second, shares ? &next->second : nullptr);
+    if (shares) rule = next;
     NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
   }
   for (const auto& [id, session] : salvaged.sessions) {
@@ -88,7 +98,8 @@ Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
 }
 
 // Made beside the target, and renamed to it when all is done. Half a ledger is one directory
-// further down, so that nobody takes it for a whole one, or makes an empty one beside it.
+// further down, so that nobody takes it for a whole one, or makes an empty one beside it. What a
+// repair that was cut short has left there is removed.
 class Workplace {
  public:
   explicit Workplace(const std::string& to) : to_(fs::absolute(to).lexically_normal()) {
@@ -97,6 +108,7 @@ class Workplace {
   ~Workplace() {
     std::error_code ignored;
     if (made_) fs::remove_all(path(), ignored);
+    if (lock_ >= 0) close(lock_);
   }
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;
@@ -111,17 +123,14 @@ class Workplace {
       return Status::AlreadyExists("--to: " + to_.string() +
                                    " exists: name a directory that does not");
     }
+    NOWCALLS_RETURN_IF_ERROR(RemoveLeftOver());
     made_ = fs::create_directory(path(), error);
-    if (!error && made_) {
-      fs::permissions(path(), fs::perms::owner_all, error);
-      if (fs::create_directory(work(), error)) return {};
-      return store::CannotMakeDirectory(work(), error.value());
-    }
-    if (!error) {
-      return Status::AlreadyExists("--to: " + path() +
-                                   " exists, perhaps of a repair that was cut short: remove it");
-    }
-    return store::CannotMakeDirectory(path(), error.value());
+    if (error) return store::CannotMakeDirectory(path(), error.value());
+    if (!made_) return InTheWay("another repair to it runs: wait until it has ended");
+    NOWCALLS_RETURN_IF_ERROR(Lock());
+    fs::permissions(path(), fs::perms::owner_all, error);
+    if (fs::create_directory(work(), error)) return {};
+    return store::CannotMakeDirectory(work(), error.value());
   }
 
   Status Finish() {
@@ -137,8 +146,43 @@ class Workplace {
   }
 
  private:
+  Status InTheWay(const std::string& why) const {
+    return Status::AlreadyExists("--to: " + path() + " exists: " + why);
+  }
+
+  // The lock goes with the process, however that ends.
+  Status Lock() {
+    lock_ = open(path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock_ < 0) return OsError("open", path());
+    if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return {};
+    return InTheWay("another repair to it runs: wait until it has ended");
+  }
+
+  // Removes nothing but what a repair makes.
+  Status RemoveLeftOver() {
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(path(), error))) return {};
+    if (!fs::is_directory(fs::symlink_status(path(), error))) {
+      return InTheWay("move it away, or name another directory");
+    }
+    NOWCALLS_RETURN_IF_ERROR(Lock());
+    for (fs::directory_iterator it(path(), error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename();
+      if (name == store::kRepairingName || name == store::kLedgerName) continue;
+      return InTheWay("it has " + name +
+                      ", which no repair made: move it away, or name another "
+                      "directory");
+    }
+    if (!error) fs::remove_all(path(), error);
+    close(std::exchange(lock_, -1));
+    if (!error) return {};
+    return Status::IoError("cannot remove " + path() +
+                           ", which a repair that was cut short left: " + error.message());
+  }
+
   fs::path to_;
   bool made_ = false;
+  int lock_ = -1;  // On path().
 };
 
 Status CheckSource(const std::string& data_dir) {

@@ -1,10 +1,14 @@
 #include "admin/row_writer.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes.h"
 #include "base/duration.h"
+#include "base/shown_text.h"
 #include "base/text.h"
 
 namespace nowcalls::admin {
@@ -41,6 +45,31 @@ void AppendRaw(const Cell& cell, std::string_view absent, std::string* out) {
   }
 }
 
+// JSON has no other numbers.
+Cell Finite(double value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return Text("NaN");
+  return Text(value > 0 ? "Infinity" : "-Infinity");
+}
+
+// A value as a number, a flag or a text; any other cell as it is.
+Cell Plain(const Cell& cell) {
+  const auto* const param = std::get_if<Param>(&cell);
+  if (param == nullptr) return cell;
+  const char* const bytes = param->bytes.data();
+  switch (param->type) {
+    case ParamType::kInt: return int64_t{LoadBigEndian<int32_t>(bytes)};
+    case ParamType::kLong: return LoadBigEndian<int64_t>(bytes);
+    case ParamType::kByte: return int64_t{LoadBigEndian<int8_t>(bytes)};
+    case ParamType::kShort: return int64_t{LoadBigEndian<int16_t>(bytes)};
+    case ParamType::kDouble: return Finite(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
+    case ParamType::kFloat: return Finite(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
+    case ParamType::kBoolean: return *bytes != 0;
+    case ParamType::kString: break;
+  }
+  return Text(param->bytes);
+}
+
 class JsonlWriter : public RowWriter {
  public:
   JsonlWriter(const std::vector<ColumnInfo>& columns, Output* out) : out_(out) {
@@ -56,12 +85,13 @@ class JsonlWriter : public RowWriter {
     line_.clear();
     for (size_t i = 0; i < cells.size(); ++i) {
       line_ += prefixes_[i];
-      if (const auto* text = std::get_if<std::string_view>(&cells[i])) {
+      const Cell cell = Plain(cells[i]);
+      if (const auto* text = std::get_if<std::string_view>(&cell)) {
         AppendJsonString(*text, &line_);
       } else {
-        const bool quoted = quoted_[i] && !std::holds_alternative<std::monostate>(cells[i]);
+        const bool quoted = quoted_[i] && !std::holds_alternative<std::monostate>(cell);
         if (quoted) line_ += '"';
-        AppendRaw(cells[i], "null", &line_);
+        AppendRaw(cell, "null", &line_);
         if (quoted) line_ += '"';
       }
     }
@@ -122,10 +152,11 @@ class CsvWriter : public RowWriter {
     line_.clear();
     for (size_t i = 0; i < cells.size(); ++i) {
       if (i > 0) line_ += ',';
-      if (const auto* text = std::get_if<std::string_view>(&cells[i])) {
-        AppendCsvText(*text, &line_);
+      const Cell cell = Plain(cells[i]);
+      if (const auto* text = std::get_if<std::string_view>(&cell)) {
+        AppendCsvText(out_->on_terminal() ? ShownText(*text) : std::string(*text), &line_);
       } else {
-        AppendRaw(cells[i], "", &line_);
+        AppendRaw(cell, "", &line_);
       }
     }
     line_ += '\n';
@@ -139,6 +170,7 @@ class CsvWriter : public RowWriter {
 // What a person sees of a cell.
 std::string HumanCell(const Cell& cell, Kind kind, int64_t now_ms) {
   if (const auto* text = std::get_if<std::string_view>(&cell)) return TerminalText(*text);
+  if (const auto* param = std::get_if<Param>(&cell)) return ShownParam(*param);
   if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
   if (const auto* ms = std::get_if<int64_t>(&cell)) {
     if (kind == Kind::kDuration) return HumanDuration(*ms);
@@ -185,8 +217,12 @@ class TableWriter : public RowWriter {
     std::vector<std::string> row;
     row.reserve(shown_.size());
     for (Shown& column : shown_) {
-      row.push_back(HumanCell(cells[column.cell], column.kind, now_ms_));
-      if (IsAboveOne(cells[column.cell])) column.needed = true;
+      const Cell& cell = cells[column.cell];
+      row.push_back(HumanCell(cell, column.kind, now_ms_));
+      const bool is_first = held_.size() <= 1;  // Behind the titles.
+      const bool differs = !is_first && std::holds_alternative<std::string_view>(cell) &&
+                           row.back() != held_[1][row.size() - 1];
+      if (IsAboveOne(cell) || differs) column.needed = true;
     }
     if (streaming_) {
       Print(row);
@@ -210,7 +246,7 @@ class TableWriter : public RowWriter {
     uint8_t rank;
     size_t cell;  // Its place among the cells of a row.
     size_t width;
-    bool needed;  // Not a rare one, or a row so far has a number above 1 there.
+    bool needed;  // Not a rare one, or a row so far has a number above 1 or another text there.
   };
 
   static bool IsText(const Shown& column) {
@@ -299,6 +335,7 @@ class DetailWriter : public RowWriter {
   }
 
   void Write(std::span<const Cell> cells) override {
+    if (std::exchange(has_rows_, true)) out_->Write("\n");
     for (size_t i = 0; i < cells.size(); ++i) {
       std::string line = Label(columns_[i]);
       line.resize(width_ + 2, ' ');
@@ -322,6 +359,7 @@ class DetailWriter : public RowWriter {
   const int64_t now_ms_;
   Output* out_;
   size_t width_ = 0;
+  bool has_rows_ = false;
 };
 
 }  // namespace
@@ -345,7 +383,7 @@ void AppendJsonString(std::string_view text, std::string* out) {
     *out += '"';
   } else {
     using nlohmann::json;
-    *out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    *out += ShownJson(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
   }
 }
 

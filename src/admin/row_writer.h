@@ -15,14 +15,16 @@
 #include <vector>
 
 #include "admin/output.h"
+#include "nowcalls/param.h"
 
 namespace nowcalls::admin {
 
 enum class Format {
   kTable,   // For people: titles, human durations, "-" for what is absent.
   kJsonl,   // One JSON object a line; null for what is absent.
-  kCsv,     // RFC 4180 with a header; lines end with \n. Empty for what is absent.
-  kDetail,  // For people: one "name  value" line a column. For single rows.
+  kCsv,     // RFC 4180 with a header; lines end with \n. Empty for what is absent. On a terminal,
+            // text is shown as in tables.
+  kDetail,  // For people: one "name  value" line a column; empty lines between rows.
 };
 
 enum class Kind {
@@ -42,12 +44,13 @@ struct ColumnInfo {
   Kind kind = Kind::kText;
   // A table that has no room leaves the highest rank out first; 0 always stays.
   uint8_t rank = 0;
-  // A table shows the column only if a number of its first rows is above 1.
+  // A table shows the column only if a number of its first rows is above 1, or their texts differ.
   bool rare = false;
 };
 
-// monostate: absent.
-using Cell = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
+// monostate: absent. A Param is a value of any type: a number, a flag or a text in jsonl and csv;
+// people see which.
+using Cell = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view, Param>;
 inline Cell Text(std::string_view text) { return text; }
 
 class RowWriter {

@@ -40,6 +40,8 @@ constexpr Column<RuleChange> kChangeColumns[] = {
     {{"new", "NEW", Kind::kWholeText},
      [](const RuleChange& r) { return r.after.has_value() ? Cell(*r.after) : Cell(); }},
     {{"note", "NOTE", Kind::kWholeText}, [](const RuleChange& r) { return Text(r.note); }},
+    {{"kind", "KIND", Kind::kText, 0, /*rare=*/true},
+     [](const RuleChange& r) { return r.kind ? Cell(FlowKindName(*r.kind)) : Cell(); }},
 };
 
 std::string TextOf(const ordered_json& value) {
@@ -86,6 +88,7 @@ RuleChange ChangeOf(std::string_view change, const core::Rule& rule) {
   RuleChange made;
   made.change = change;
   made.flow_id = rule.flow_id.value;
+  made.kind = rule.key().kind;
   made.resource = rule.resource;
   return made;
 }
@@ -136,24 +139,24 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
     const core::Rule* before = nullptr;
     const core::Rule* after = nullptr;
   };
-  std::map<int64_t, Sides> flows;
-  std::map<int64_t, std::string_view> owners;  // Flows of other namespaces.
+  std::map<FlowKey, Sides> flows;
+  std::map<FlowKey, std::string_view> owners;  // Flows of other namespaces.
   for (const RuleRow& row : in_force) {
     if (row.name_space == name_space) {
-      flows[row.rule.flow_id.value].before = &row.rule;
+      flows[row.rule.key()].before = &row.rule;
     } else {
-      owners.emplace(row.rule.flow_id.value, row.name_space);
+      owners.emplace(row.rule.key(), row.name_space);
     }
   }
-  for (const core::Rule& rule : file.rules) flows[rule.flow_id.value].after = &rule;
+  for (const core::Rule& rule : file.rules) flows[rule.key()].after = &rule;
 
   RulesDiff diff;
   std::vector<RuleChange> conflicts;
-  for (const auto& [flow_id, sides] : flows) {
+  for (const auto& [key, sides] : flows) {
     if (sides.after == nullptr) {
       ++diff.removed;
       diff.changes.push_back(ChangeOf("removed", *sides.before));
-    } else if (const auto owner = owners.find(flow_id); owner != owners.end()) {
+    } else if (const auto owner = owners.find(key); owner != owners.end()) {
       ++diff.conflicts;
       conflicts.push_back(ChangeOf("conflict", *sides.after));
       conflicts.back().note = "the flowId belongs to namespace " + std::string(owner->second);

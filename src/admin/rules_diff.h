@@ -24,6 +24,7 @@ namespace nowcalls::admin {
 struct RuleChange {
   std::string_view change;
   std::optional<int64_t> flow_id;
+  std::optional<FlowKind> kind;
   std::string resource;
   std::optional<std::string> field;  // Of a changed rule; one row for each.
   std::optional<std::string> before;

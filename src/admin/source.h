@@ -10,24 +10,39 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "admin/columns.h"
 #include "base/duration.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
 #include "wire/namespace_rows.h"
 #include "wire/rows.h"
 
 namespace nowcalls::admin {
 
+// Whether what has this parameter, or none, is of the kind.
+inline bool IsOfKind(const std::optional<ParamValue>& param, const std::optional<FlowKind>& kind) {
+  return !kind.has_value() || *kind == FlowKindIf(param.has_value());
+}
+
+// kNotFound, in an operator's words.
+inline Status NoSuchFlow(const FlowChoice& choice) {
+  return Status::NotFound("flow " + std::to_string(choice.id.value) +
+                          (choice.kind == FlowKind::kValue ? " by value" : "") +
+                          " has neither a rule nor tokens");
+}
+
 struct TokenFilter {
   std::optional<int64_t> flow_id = std::nullopt;
+  std::optional<FlowKind> kind = std::nullopt;
   std::optional<std::string> client_id = std::nullopt;
   std::optional<std::string> name_space = std::nullopt;
   int64_t min_age_ms = 0;
   std::optional<uint64_t> instance = std::nullopt;  // Of the client id.
 
   bool Matches(const wire::TokenRow& row, int64_t now_ms) const {
-    return (!flow_id.has_value() || row.flow_id == *flow_id) &&
+    return (!flow_id.has_value() || row.flow_id == *flow_id) && IsOfKind(row.param, kind) &&
            (!client_id.has_value() || row.client_id == *client_id) &&
            (!name_space.has_value() || row.name_space == *name_space) &&
            (!instance.has_value() || row.instance.value_or(0) == *instance) &&
@@ -37,6 +52,7 @@ struct TokenFilter {
 
 struct HistoryFilter {
   std::optional<int64_t> flow_id = std::nullopt;
+  std::optional<FlowKind> kind = std::nullopt;
   std::optional<std::string> client_id = std::nullopt;
   std::optional<std::string> name_space = std::nullopt;
   std::optional<std::string> reason = std::nullopt;  // EndReasonName.
@@ -51,7 +67,7 @@ struct HistoryFilter {
     return max_age_ms.has_value() && MsSince(row.ended_ms, now_ms) > *max_age_ms;
   }
   bool Matches(const wire::HistoryRow& row, int64_t now_ms) const {
-    return (!flow_id.has_value() || row.flow_id == *flow_id) &&
+    return (!flow_id.has_value() || row.flow_id == *flow_id) && IsOfKind(row.param, kind) &&
            (!client_id.has_value() || row.client_id == *client_id) &&
            (!name_space.has_value() || row.name_space == *name_space) &&
            (!reason.has_value() || row.reason == *reason) && !IsTooOld(row, now_ms) &&
@@ -76,14 +92,16 @@ class Source {
   // The `limit` oldest matching tokens, oldest first.
   virtual Status OldestTokens(const TokenFilter& filter, size_t limit,
                               const RowSink<wire::TokenRow>& sink) = 0;
-  // Flows that have a rule or a live token, by ascending id.
+  // Flows that have a rule or a live token, by ascending id, the rule of the flow first.
   virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
-  // kNotFound when the flow has neither.
-  virtual Result<wire::FlowRow> Flow(int64_t flow_id) = 0;
+  // One row, or two if no kind is chosen. kNotFound when there is neither rule nor token.
+  virtual Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) = 0;
   // The `limit` values of the flow's parameter that are used most, the highest nowCalls first; of a
   // server at most kListRowsMax. Offline, those that tokens hold. kNotFound as of Flow.
-  virtual Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) = 0;
-  // The `limit` first acquires that wait, by flow id and place; of the filter, flow_id and
+  // `by_minute`: of equal nowCalls those with most calls in the last minute, not interval.
+  virtual Status Params(int64_t flow_id, size_t limit, bool by_minute,
+                        const RowSink<wire::ParamRow>& sink) = 0;
+  // The `limit` first acquires that wait, by flow id and place; of the filter, flow_id, kind and
   // client_id count. kFailedPrecondition offline: a ledger has none.
   virtual Status Waiters(const TokenFilter& filter, size_t limit,
                          const RowSink<wire::WaiterRow>& sink) = 0;

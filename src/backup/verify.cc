@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/stand_in_rule.h"
 #include "core/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/deadline_bound.h"
@@ -23,7 +24,6 @@ namespace {
 
 using ledger::Family;
 using ledger::FamilyName;
-
 constexpr uint64_t kReservedTokensMax = 100'000'000;
 
 using Request = std::pair<uint64_t, uint64_t>;   // A session and one of its request ids.
@@ -90,7 +90,8 @@ class Problems {
 
   void Add(const Problem& problem) {
     ++by_kind_[problem.kind];
-    if (count_++ < shown_max_) sink_(problem);
+    uint64_t& count = problem.kind == ProblemKind::kFuture ? warnings_ : count_;
+    if (count++ < shown_max_) sink_(problem);
   }
   void AddMeta(ProblemKind kind, std::string_view key, std::string detail) {
     Add({kind, std::string(FamilyName(Family::kMeta)), ToHex(key), std::move(detail)});
@@ -111,12 +112,14 @@ class Problems {
     Add({kind, std::string(FamilyName(Family::kSessions)),
          ToHex(ledger::EncodeSessionKey(session.id)), Describe(session) + detail});
   }
-  void AddHistory(const ledger::HistoryEntry& entry, const std::string& detail) {
-    AddHistory(entry.sequence, Describe(entry) + detail);
+  void AddHistory(const ledger::HistoryEntry& entry, const std::string& detail,
+                  ProblemKind kind = ProblemKind::kHistory) {
+    AddHistory(entry.sequence, Describe(entry) + detail, kind);
   }
-  void AddHistory(uint64_t sequence, const std::string& detail) {
-    Add({ProblemKind::kHistory, std::string(FamilyName(Family::kHistory)),
-         ToHex(ledger::EncodeHistoryKey(sequence)), detail});
+  void AddHistory(uint64_t sequence, const std::string& detail,
+                  ProblemKind kind = ProblemKind::kHistory) {
+    Add({kind, std::string(FamilyName(Family::kHistory)), ToHex(ledger::EncodeHistoryKey(sequence)),
+         detail});
   }
   void AddToken(ProblemKind kind, const ledger::Token& token, const std::string& detail) {
     Add({kind, std::string(FamilyName(token.key.family)), KeyHex(token.key),
@@ -124,12 +127,14 @@ class Problems {
   }
 
   uint64_t count() const { return count_; }
+  uint64_t warnings() const { return warnings_; }
   const std::map<ProblemKind, uint64_t>& by_kind() const { return by_kind_; }
 
  private:
   const uint64_t shown_max_;
   const ProblemSink& sink_;
   uint64_t count_ = 0;
+  uint64_t warnings_ = 0;
   std::map<ProblemKind, uint64_t> by_kind_;
 };
 
@@ -152,6 +157,7 @@ class Verifier : public store::LedgerVisitor {
 
   Status OnFormat(const ledger::Format& format) override {
     ids_.emplace(format.token_id_key);
+    has_kinds_ = format.version >= core::kFirstFormatWithKinds;
     return {};
   }
   Status OnClock(const ledger::ClockMark& mark) override {
@@ -184,12 +190,16 @@ class Verifier : public store::LedgerVisitor {
   void CheckEntry(const ledger::HistoryEntry& entry);
   void CheckHistorySeal(const ledger::HistoryEntry& entry);
   void CheckEnded();
+  void CheckRule(const ledger::Token& token);
   void CheckTokenId(const ledger::Token& token);
   void CheckAgainstSeal(const ledger::Token& token);
   void CheckClock();
   void CheckSums();
   bool AllTokensRead() const;
-
+  std::string AtAfterSeal(int64_t ms) const {
+    return " at " + std::to_string(ms) + " ms, after the last seal at " +
+           std::to_string(seal_->ledger_ms) + " ms";
+  }
   Problems* const problems_;
   VerifyWatcher* const watcher_;
   VerifySummary summary_;
@@ -200,8 +210,9 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::Seal> seal_;
   int64_t watermark_ms_ = 0;
   std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // Those no rule was seen of.
-  absl::flat_hash_map<int64_t, std::string> namespace_of_flow_;
-  std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
+  bool has_kinds_ = true;  // Tokens have a rule of their kind.
+  absl::flat_hash_map<FlowKey, std::string> namespace_of_flow_;
+  std::map<FlowKey, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
   std::map<std::pair<std::string, std::string>, std::set<uint64_t>> named_clients_;  // Instances.
   absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   std::optional<ledger::HistoryEntry> last_entry_;
@@ -218,20 +229,17 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
   fences_.reserve(std::min(seal.live_tokens, kReservedTokensMax));
   watcher_->ExpectTokens(seal.live_tokens);
   if (mark_.has_value() && mark_->ledger_ms > seal.ledger_ms) {
-    problems_->AddMeta(ProblemKind::kClock, ledger::kClockKey,
-                       "the clock mark says " + std::to_string(mark_->ledger_ms) +
-                           " ms, later than the seal's " + std::to_string(seal.ledger_ms) + " ms");
+    problems_->AddMeta(ProblemKind::kFuture, ledger::kClockKey,
+                       "the clock mark is" + AtAfterSeal(mark_->ledger_ms));
   }
   return {};
 }
 
 Status Verifier::OnWatermark(int64_t deadline_ms) {
-  watermark_ms_ = deadline_ms;
-  if (seal_.has_value() && deadline_ms > seal_->ledger_ms) {
-    problems_->AddMeta(ProblemKind::kWatermark, ledger::kWatermarkKey,
-                       "the watermark says " + std::to_string(deadline_ms) +
-                           " ms, later than the seal's " + std::to_string(seal_->ledger_ms) +
-                           " ms");
+  watermark_ms_ = seal_.has_value() ? std::min(deadline_ms, seal_->ledger_ms) : deadline_ms;
+  if (deadline_ms > watermark_ms_) {
+    problems_->AddMeta(ProblemKind::kFuture, ledger::kWatermarkKey,
+                       "the watermark is" + AtAfterSeal(deadline_ms));
   }
   return {};
 }
@@ -260,11 +268,13 @@ Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   if (const Status name = CheckNamespace(rule.name_space); !name.ok()) {
     problems_->AddRule(ProblemKind::kRule, rule, "has a bad namespace: it " + name.message());
   }
-  if (!ledger::IsInForce(rule.state)) removed_rules_.emplace(rule.flow.value, rule);
-  const auto [owner, is_first] = namespace_of_flow_.emplace(rule.flow.value, rule.name_space);
+  const FlowKey key{rule.flow, FlowKindIf(parsed.ok() && parsed->param.has_value())};
+  if (!ledger::IsInForce(rule.state)) removed_rules_.emplace(key, rule);
+  const auto [owner, is_first] = namespace_of_flow_.emplace(key, rule.name_space);
   if (!is_first) {
-    problems_->AddRule(ProblemKind::kDuplicateFlow, rule,
-                       "shares its flow id with namespace " + Quoted(owner->second));
+    problems_->AddRule(
+        ProblemKind::kDuplicateFlow, rule,
+        "shares its flow id with another of its kind, of namespace " + Quoted(owner->second));
   }
   return {};
 }
@@ -279,10 +289,8 @@ Status Verifier::OnSession(const ledger::Session& session) {
                           "is not below next_fence " + Num(seal_->next_fence));
   }
   if (session.opened_ms > seal_->ledger_ms) {
-    problems_->AddSession(ProblemKind::kSession, session,
-                          "was opened at " + std::to_string(session.opened_ms) +
-                              " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
-                              " ms");
+    problems_->AddSession(ProblemKind::kFuture, session,
+                          "was opened" + AtAfterSeal(session.opened_ms));
   }
   return {};
 }
@@ -292,7 +300,7 @@ void Verifier::CheckName(const ledger::Session& session) {
     problems_->AddSession(ProblemKind::kSession, session,
                           "has a bad namespace: it " + name.message());
   }
-  if (session.kind == ledger::SessionKind::kConnection) {
+  if (session.kind != ledger::SessionKind::kNamed) {
     if (session.client_id.starts_with('@')) return;
     problems_->AddSession(ProblemKind::kSession, session,
                           "is of a connection, but its name does not start with '@'");
@@ -322,9 +330,11 @@ void Verifier::CheckEntry(const ledger::HistoryEntry& entry) {
           entry, "follows entry " + Num(last_entry_->sequence) + ": those between are missing");
     }
     if (entry.ended_ms < last_entry_->ended_ms) {
-      problems_->AddHistory(entry, "tells of an end at " + std::to_string(entry.ended_ms) +
-                                       " ms, before that of the entry before it at " +
-                                       std::to_string(last_entry_->ended_ms) + " ms");
+      problems_->AddHistory(entry,
+                            "tells of an end at " + std::to_string(entry.ended_ms) +
+                                " ms, before that of the entry before it at " +
+                                std::to_string(last_entry_->ended_ms) + " ms",
+                            ProblemKind::kFuture);
     }
   }
   if (ids_.has_value() && (entry.fence.value > core::TokenIds::kMax ||
@@ -336,15 +346,14 @@ void Verifier::CheckEntry(const ledger::HistoryEntry& entry) {
 }
 
 void Verifier::CheckHistorySeal(const ledger::HistoryEntry& entry) {
-  if (!seal_.has_value()) return;
+  if (!seal_) return;
   if (std::max(entry.fence.value, entry.session.value) >= seal_->next_fence) {
     problems_->AddHistory(
         entry, "has a fence or session that is not below next_fence " + Num(seal_->next_fence));
   }
   if (entry.ended_ms > seal_->ledger_ms) {
-    problems_->AddHistory(entry, "tells of an end at " + std::to_string(entry.ended_ms) +
-                                     " ms, after the last seal at " +
-                                     std::to_string(seal_->ledger_ms) + " ms");
+    problems_->AddHistory(entry, "tells of an end" + AtAfterSeal(entry.ended_ms),
+                          ProblemKind::kFuture);
   }
 }
 
@@ -372,19 +381,17 @@ void Verifier::CheckEnded() {
 }
 
 Status Verifier::OnRate(const ledger::RateBucket& bucket) {
-  const auto add = [&](const std::string& what) {
+  const auto add = [&](ProblemKind kind, const std::string& what) {
     char key[ledger::kRateKeyBytes];
     ledger::EncodeRateKey(bucket.key, key);
-    problems_->Add({ProblemKind::kRate, std::string(FamilyName(Family::kRates)),
-                    ToHex({key, sizeof(key)}),
+    problems_->Add({kind, std::string(FamilyName(Family::kRates)), ToHex({key, sizeof(key)}),
                     "a window of calls a second of flow " + Num(bucket.key.flow.value) + what});
   };
-  const bool has_rule =
-      unreadable_.contains(Family::kRules) || namespace_of_flow_.contains(bucket.key.flow.value);
-  if (!has_rule) add(": the flow has no rule");
+  const bool has_rule = unreadable_.contains(Family::kRules) ||
+                        namespace_of_flow_.contains({bucket.key.flow, FlowKind::kFlow});
+  if (!has_rule) add(ProblemKind::kRate, ": it has no rule of the flow");
   if (seal_.has_value() && bucket.key.begin_ms > seal_->ledger_ms) {
-    add(" begins at " + Num(bucket.key.begin_ms) + " ms, after the last seal at " +
-        Num(seal_->ledger_ms) + " ms");
+    add(ProblemKind::kFuture, " begins" + AtAfterSeal(bucket.key.begin_ms));
   }
   return {};
 }
@@ -417,16 +424,26 @@ Status Verifier::OnToken(const ledger::Token& token) {
     problems_->AddToken(ProblemKind::kTokenSession, token,
                         "is of a session that is not in the ledger");
   }
-  if (!unreadable_.contains(Family::kRules) && !namespace_of_flow_.contains(token.flow.value)) {
-    problems_->AddToken(ProblemKind::kTokenRule, token, "is of a flow without a rule");
-  }
-  removed_rules_.erase(token.flow.value);
+  CheckRule(token);
   if (token.key.deadline_ms < watermark_ms_) {
     problems_->AddToken(ProblemKind::kWatermark, token,
                         "has its deadline at " + std::to_string(token.key.deadline_ms) +
                             " ms, below the watermark at " + std::to_string(watermark_ms_) + " ms");
   }
   return {};
+}
+
+// Before kinds, a rule of either kind would do.
+void Verifier::CheckRule(const ledger::Token& token) {
+  const FlowKey own{token.flow, FlowKindIf(token.param.has_value())};
+  const FlowKey other{token.flow, OtherThan(own.kind)};
+  const bool has_rule =
+      namespace_of_flow_.contains(own) || (!has_kinds_ && namespace_of_flow_.contains(other));
+  if (!unreadable_.contains(Family::kRules) && !has_rule) {
+    problems_->AddToken(ProblemKind::kTokenRule, token, "is of a flow without a rule");
+  }
+  removed_rules_.erase(own);
+  if (!has_kinds_) removed_rules_.erase(other);
 }
 
 void Verifier::CheckTokenId(const ledger::Token& token) {
@@ -448,10 +465,7 @@ void Verifier::CheckAgainstSeal(const ledger::Token& token) {
                         "is not below next_fence " + Num(seal_->next_fence));
   }
   if (token.issued_ms > seal_->ledger_ms) {
-    problems_->AddToken(ProblemKind::kTokenTime, token,
-                        "was issued at " + std::to_string(token.issued_ms) +
-                            " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
-                            " ms");
+    problems_->AddToken(ProblemKind::kFuture, token, "was issued" + AtAfterSeal(token.issued_ms));
   }
 }
 
@@ -551,32 +565,6 @@ class DuplicateFinder : public store::LedgerVisitor {
 
 }  // namespace
 
-std::string_view ProblemName(ProblemKind kind) {
-  switch (kind) {
-    case ProblemKind::kUndecodable: return "undecodable";
-    case ProblemKind::kUnreadable: return "unreadable";
-    case ProblemKind::kTokenId: return "token_id";
-    case ProblemKind::kTokenFamily: return "token_family";
-    case ProblemKind::kTokenTime: return "token_time";
-    case ProblemKind::kTokenFence: return "token_fence";
-    case ProblemKind::kTokenSession: return "token_session";
-    case ProblemKind::kTokenRule: return "token_rule";
-    case ProblemKind::kDuplicateFence: return "duplicate_fence";
-    case ProblemKind::kRequestId: return "request_id";
-    case ProblemKind::kWatermark: return "watermark";
-    case ProblemKind::kSession: return "session";
-    case ProblemKind::kDuplicateClient: return "duplicate_client";
-    case ProblemKind::kRule: return "rule";
-    case ProblemKind::kDuplicateFlow: return "duplicate_flow";
-    case ProblemKind::kNamespace: return "namespace";
-    case ProblemKind::kClock: return "clock";
-    case ProblemKind::kRate: return "rate";
-    case ProblemKind::kHistory: return "history";
-    case ProblemKind::kSeal: return "seal";
-  }
-  return "unknown";
-}
-
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
                              VerifyWatcher* watcher) {
   Problems problems(problems_max, sink);
@@ -593,6 +581,7 @@ Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const P
   }
   VerifySummary summary = verifier.summary();
   summary.problems = problems.count();
+  summary.warnings = problems.warnings();
   summary.by_kind = problems.by_kind();
   return summary;
 }

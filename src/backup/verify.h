@@ -19,50 +19,18 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
 
+#include "backup/problem.h"
 #include "ledger/entities.h"
 #include "nowcalls/status.h"
 #include "store/store.h"
 
 namespace nowcalls::backup {
 
-// Stable names, the first column of verify's output.
-enum class ProblemKind {
-  kUndecodable,      // A record that does not decode, or that nothing should have written.
-  kUnreadable,       // A family cannot be read on; its records from there on are not checked.
-  kTokenId,          // token_id is not the permutation of the fence.
-  kTokenFamily,      // The token may be held for less time than its family is for.
-  kTokenTime,        // Issued after the last batch was sealed, or a deadline that no rule makes.
-  kTokenFence,       // Not below the seal's next_fence.
-  kTokenSession,     // Its session is not in the ledger.
-  kTokenRule,        // Its flow has no rule in the ledger, not even one that was removed.
-  kDuplicateFence,   // Two tokens, or a token and a session, have one number.
-  kRequestId,        // Tokens that were not issued together have one.
-  kWatermark,        // A deadline below it, or it lies after the seal.
-  kSession,          // Id, name or time of a session.
-  kDuplicateClient,  // Two sessions of one client id in a namespace.
-  kRule,             // JSON that is no rule, a rule of another flow, or one kept for no token.
-  kDuplicateFlow,    // Two namespaces own one flow id.
-  kNamespace,        // Its name or source, or a record of it without a rule.
-  kClock,            // The clock mark lies after the seal, or one of the two is missing.
-  kRate,             // A window of calls a second of a flow without a rule.
-  kHistory,          // An entry that is missing, or that tells of what cannot have happened.
-  kSeal,             // The live tokens are not those the last batch was sealed over.
-};
-std::string_view ProblemName(ProblemKind kind);
-
-struct Problem {
-  ProblemKind kind = ProblemKind::kUndecodable;
-  std::string family;  // Column family; empty when the problem is of the ledger as a whole.
-  std::string key;     // In hexadecimal.
-  std::string detail;  // A sentence with the decoded ids.
-};
-
 struct VerifySummary {
   uint64_t problems = 0;
-  std::map<ProblemKind, uint64_t> by_kind;
+  uint64_t warnings = 0;                    // Those of kFuture.
+  std::map<ProblemKind, uint64_t> by_kind;  // Of both.
   uint64_t rules = 0;
   uint64_t sessions = 0;
   uint64_t tokens = 0;
@@ -83,10 +51,11 @@ class VerifyWatcher {
   virtual Status OnToken() = 0;
 };
 
-// Shows the first `problems_max` problems to `sink` as they are found, and counts the rest. Damage
-// that keeps the store from reading a family on is a problem too; the families behind it are read,
-// and what needs the missing records (the seal's sums, the sessions of tokens) is left unchecked.
-// Failures of the store, kIoError for one, and of `watcher` are returned.
+// Shows the first `problems_max` problems, and as many warnings, to `sink` as they are found, and
+// counts the rest. Damage that keeps the store from reading a family on is a problem too; the
+// families behind it are read, and what needs the missing records (the seal's sums, the sessions of
+// tokens) is left unchecked. Failures of the store, kIoError for one, and of `watcher` are
+// returned.
 using ProblemSink = std::function<void(const Problem& problem)>;
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
                              VerifyWatcher* watcher);

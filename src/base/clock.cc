@@ -3,6 +3,9 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -10,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/hex.h"
+#include "base/os_error.h"
 
 namespace nowcalls {
 namespace {
@@ -24,9 +28,16 @@ int64_t ReadClockNs(clockid_t id) {
 
 int64_t ReadClockUs(clockid_t id) { return ReadClockNs(id) / 1000; }
 
+// The largest reading of CLOCK_BOOTTIME of this process.
+std::atomic<int64_t> g_latest_boottime_us{INT64_MIN};
+
 Result<BootId> ReadBootId() {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(kBootIdPath, "re"), &std::fclose);
-  if (file == nullptr) return Status::IoError(std::string("cannot open ") + kBootIdPath);
+  if (file == nullptr) {
+    return Status::IoError(OsError("open", kBootIdPath).message() +
+                           "; mount all of /proc (without subset=pid): by that file a start knows "
+                           "whether the machine was booted anew");
+  }
   std::string digits;  // Without the dashes of the UUID form.
   for (int c = std::fgetc(file.get()); c != EOF && c != '\n'; c = std::fgetc(file.get())) {
     if (c != '-') digits += static_cast<char>(c);
@@ -48,10 +59,19 @@ Result<ClockSample> SampleClocks() {
   return ClockSample{BoottimeMs(), WallMs(), *boot_id};
 }
 
-int64_t BoottimeMs() { return ReadClockUs(CLOCK_BOOTTIME) / 1000; }
-int64_t BoottimeUs() { return ReadClockUs(CLOCK_BOOTTIME); }
+int64_t BoottimeMs() { return BoottimeUs() / 1000; }
+
+int64_t BoottimeUs() {
+  const int64_t now_us = ReadClockUs(CLOCK_BOOTTIME);
+  int64_t latest_us = g_latest_boottime_us.load(std::memory_order_relaxed);
+  while (latest_us < now_us && !g_latest_boottime_us.compare_exchange_weak(
+                                   latest_us, now_us, std::memory_order_relaxed)) {
+  }
+  return std::max(latest_us, now_us);
+}
+
 int64_t MonotonicNs() { return ReadClockNs(CLOCK_MONOTONIC); }
-int64_t WallMs() { return ReadClockUs(CLOCK_REALTIME) / 1000; }
+int64_t WallMs() { return std::max<int64_t>(0, ReadClockUs(CLOCK_REALTIME) / 1000); }
 
 std::string WallText(int64_t wall_ms) {
   const auto seconds = static_cast<time_t>(wall_ms / 1000);

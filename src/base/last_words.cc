@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -69,21 +71,45 @@ void EndWithLastWords(std::string_view text, int exit_code) {
 
 }  // namespace nowcalls
 
+namespace {
+
+// RocksDB's folders whose assertions are about calls of the system, not about bytes.
+bool IsAboutCalls(const char* file) {
+  for (const char* folder : {"env/", "port/"}) {
+    if (std::strncmp(file, folder, std::strlen(folder)) == 0) return true;
+    const char* found = std::strstr(file, folder);
+    if (found != nullptr && found > file && found[-1] == '/') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // The C library's, which the LSB lets programs replace: every failed assert() calls it.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void __assert_fail(const char* assertion, const char* file, unsigned line,
                               const char* function) noexcept {
-  const bool damage = nowcalls::g_ledgers_being_read > 0;
-  if (!damage && !nowcalls::g_installed) {
+  const int error = errno;
+  const bool reads = nowcalls::g_ledgers_being_read > 0;
+  if (!reads && !nowcalls::g_installed) {
     // A program that has nowcalls as a library: its own assertions end as the C library has it.
     std::fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, assertion);
     std::abort();
   }
+  const bool calls = IsAboutCalls(file);
+  const bool damage = reads && !calls;
+  char call[nowcalls::kTextBytesMax / 2] = "";
+  if (calls) {
+    std::snprintf(call, sizeof(call), " since a call of the system failed in %s: %s", function,
+                  std::strerror(error));
+  }
+  const char* what =
+      damage  ? " that reads the ledger; the ledger is damaged: restore it from a backup"
+      : reads ? ". The ledger could not be read: check the disk and the permissions of its "
+                "directory, then try again"
+              : ". The server's memory is no longer trusted; restart it to recover from the ledger";
   char text[nowcalls::kTextBytesMax];
-  std::snprintf(text, sizeof(text), "%s:%u: assertion '%s' failed in a library%s", file, line,
-                assertion,
-                damage ? " that reads the ledger; the ledger is damaged: restore it from a backup"
-                       : ". The server's memory is no longer trusted; restart it to recover from "
-                         "the ledger");
+  std::snprintf(text, sizeof(text), "%s:%u: assertion '%s' failed in a library%s%s", file, line,
+                assertion, call, what);
   nowcalls::EndWithLastWords(text, damage ? nowcalls::kExitCorruption : nowcalls::kExitIoError);
 }

@@ -20,7 +20,8 @@ void InstallLastWords();
 
 // While one lives, anywhere in the process, a failed assertion of a library is taken for what it
 // most likely is: bytes of a ledger that is being read and that are not what was written. The exit
-// code is then 65 (kExitCorruption).
+// code is then 65 (kExitCorruption). An assertion of RocksDB about a call of the system ends with
+// 74 all the same, and the line names the call's error.
 class AssertionsMeanDamage {
  public:
   AssertionsMeanDamage();

@@ -78,6 +78,7 @@ struct Limits {
   uint32_t waiters_per_rule_max = 1000;  // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;
+  size_t waiter_bytes_max = 128 * 1024 * 1024;  // Memory of all of them.
   // Cancelled request ids that are remembered, and for how long.
   uint32_t cancels_per_session_max = 10'000;
   uint32_t cancels_max = 1'000'000;

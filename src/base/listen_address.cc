@@ -80,9 +80,12 @@ Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd
       listen(fd, backlog) == 0) {
     return fd;
   }
-  const std::string why = std::generic_category().message(errno);
+  const int error = errno;
   if (fd >= 0) close(fd);
-  return Status::IoError("cannot listen on " + name.ToString() + ": " + why);
+  Status status = Status::IoError("cannot listen on " + name.ToString() + ": " +
+                                  std::generic_category().message(error));
+  errno = error;
+  return status;
 }
 
 bool IsFromThisHost(int fd) {

@@ -33,7 +33,8 @@ Result<SocketAddress> Resolve(const HostPort& name);
 bool IsLoopback(const SocketAddress& address);
 
 // A socket that does not block and listens at the first address of `name`. `set_options` is called
-// before it is bound; false with errno if it failed. kIoError names the address and the reason.
+// before it is bound; false with errno if it failed. kIoError names the address and the reason,
+// which is errno then.
 Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd));
 
 // The ends of a socket; an empty host if that end is gone, or not connected.

@@ -8,37 +8,11 @@
 #include "base/check.h"
 #include "base/hex.h"
 #include "base/limits.h"
+#include "base/shown_text.h"
 #include "base/utf8.h"
 
 namespace nowcalls {
 namespace {
-
-// The character of a well-formed sequence.
-char32_t CharacterOf(std::string_view sequence) {
-  const auto lead = static_cast<uint8_t>(sequence[0]);
-  if (sequence.size() == 1) return lead;
-  char32_t character = lead & (0x7f >> sequence.size());
-  for (const char c : sequence.substr(1)) character = (character << 6) | (c & 0x3f);
-  return character;
-}
-
-// REQUIRES: `text` is UTF-8.
-std::string WithInvisibleShown(std::string_view text) {
-  std::string shown;
-  for (size_t at = 0; at < text.size();) {
-    const std::string_view sequence = text.substr(at, Utf8LengthAt(text, at));
-    at += sequence.size();
-    const char32_t character = CharacterOf(sequence);
-    if (!IsInvisible(character)) {
-      shown += sequence;
-      continue;
-    }
-    char digits[8];
-    char* const end = std::to_chars(digits, digits + sizeof(digits), uint32_t{character}, 16).ptr;
-    shown.append("\\u{").append(digits, end).append("}");
-  }
-  return shown;
-}
 
 // Where what follows a break begins.
 size_t HangingIndent(std::string_view line) {
@@ -112,19 +86,7 @@ std::string Shortened(std::string_view text, size_t bytes_max) {
   return std::string(text.substr(0, head)).append(kGap).append(text.substr(tail));
 }
 
-std::string TerminalText(std::string_view text) {
-  if (text.empty()) return "-";
-  if (IsPrintable(text)) return WithInvisibleShown(text);
-  std::string escaped;
-  for (const char c : text) {
-    if (c >= 0x20 && c < 0x7f) {
-      escaped += c;
-    } else {
-      escaped += "\\x" + ToHex({&c, 1});
-    }
-  }
-  return escaped;
-}
+std::string TerminalText(std::string_view text) { return text.empty() ? "-" : ShownText(text); }
 
 std::string Wrapped(std::string_view text, size_t width) {
   std::string wrapped;

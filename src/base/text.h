@@ -27,9 +27,9 @@ std::string Quoted(std::string_view text, size_t bytes_max = 64);
 // end, in no more than that, with "..." between. No UTF-8 character is cut.
 std::string Shortened(std::string_view text, size_t bytes_max = 256);
 
-// `text` for a terminal. When it holds control characters or is not UTF-8, every byte of it that is
-// not printable ASCII becomes \xNN; else characters that nobody sees, or that reorder others,
-// become \u{N}. "-" when it is empty.
+// ShownText (base/shown_text.h) for a place where nothing would be overlooked: "-" when `text` is
+// empty. Control characters, bytes that are not UTF-8 and characters that nobody sees, or that
+// reorder others, are escaped.
 std::string TerminalText(std::string_view text);
 
 // `text` with its lines broken between words, so that none is longer than `width` characters unless

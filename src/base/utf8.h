@@ -15,8 +15,8 @@ size_t Utf8LengthAt(std::string_view text, size_t at);
 
 bool IsUtf8(std::string_view text);
 
-// Whether a person cannot see the character, or it changes the order or the lines in which others
-// are shown: Unicode's Default_Ignorable_Code_Point, and the separators of lines and paragraphs.
+// Whether a person cannot see the character, takes it for a blank (U+0020 is the only one that is
+// none of these), or it changes the order or the lines in which others are shown.
 bool IsInvisible(char32_t character);
 
 }  // namespace nowcalls

@@ -11,7 +11,9 @@
 #include "base/exit_codes.h"
 #include "base/limits.h"
 #include "base/option_values.h"
+#include "base/shown_text.h"
 #include "base/text.h"
+#include "base/usage_errors.h"
 #include "nowcalls_version.h"
 
 namespace nowcalls::bench {
@@ -36,15 +38,15 @@ constexpr double kLanesMax = 50e6;
 constexpr size_t kSuffixBytesMax = 8;  // ".39", see bench/nowcalls_target.h.
 
 constexpr char kFooter[] =
-    "Without a command it puts a load on the server: acquires and releases tokens, as fast as the\n"
-    "answers come (closed loop), or with --rate on a fixed schedule (open loop), where latencies\n"
+    "Without a command it puts a load on the server: acquires and releases tokens, as fast as the "
+    "answers come (closed loop), or with --rate on a fixed schedule (open loop), where latencies "
     "count from when a request was due. An acquire and its release are two operations.\n\n"
     "A terminal gets a table, a file or pipe one JSON object; --format table|json says "
     "otherwise.\n\n"
-    "Exit codes: 0 done; 1 the server refused (the rules, every acquire of a load, one of fill),\n"
-    "could not keep up, or answered errors; 64 usage is wrong; 69 the server cannot be reached,\n"
-    "was lost, or hung at the end; 74 input or output failed.\n"
-    "SIGINT or SIGTERM while a run counts: it shows its figures and exits as if its time were\n"
+    "Exit codes: 0 done; 1 the server refused (the rules, every acquire of a load, one of fill), "
+    "could not keep up, or answered errors; 64 usage is wrong; 69 the server cannot be reached, "
+    "was lost, or hung at the end; 74 input or output failed.\n\n"
+    "SIGINT or SIGTERM while a run counts: it shows its figures and exits as if its time were "
     "over. Before that it exits with 1, as fill always does if it has not all its tokens.\n";
 
 std::string Shown(double value) {
@@ -167,45 +169,30 @@ class Parser {
     } catch (const CLI::Success& help_or_version) {
       parsed.exit_code = app_.exit(help_or_version, out, err);
     } catch (const CLI::ParseError& error) {
+      // That of nowcalls-admin.
+      const auto hint = [this](const std::string& option) {
+        return option != "--server" ? ""
+                                    : "'--server' is no option of '" + CommandPath(app_) +
+                                          "'; name the server with --target nowcalls://HOST:PORT";
+      };
       parsed.exit_code = kExitUsage;
-      err << "nowcalls-bench: " << Explain(error) << "\nRun '" << Path()
-          << " --help' to see usage.\n";
+      err << "nowcalls-bench: " << ShownText(ExplainUsage(app_, error, hint)) << "\nRun '"
+          << CommandPath(app_) << " --help' to see usage.\n";
     }
-    parsed.out = out.str();
+    parsed.out = Wrapped(out.str(), kHelpColumns);
     parsed.err = err.str();
     return parsed;
   }
 
  private:
-  std::string Path() const {
-    const auto commands = app_.get_subcommands();
-    return app_.get_name() + (commands.empty() ? "" : " " + commands.front()->get_name());
-  }
-
-  std::string Explain(const CLI::ParseError& error) const {
-    const std::vector<std::string> unexpected = app_.remaining(/*recurse=*/true);
-    if (!unexpected.empty()) {
-      const std::string& word = unexpected.front();
-      if (!word.starts_with("-")) return Quoted(word) + " is not a command";
-      // That of nowcalls-admin.
-      const bool is_server = word.substr(0, word.find('=')) == "--server";
-      return Quoted(word) + " is no option of '" + Path() + "'" +
-             (is_server ? "; name the server with --target nowcalls://HOST:PORT" : "");
-    }
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
-    const std::string_view text = error.what();
-    const std::string option(text.substr(0, text.find(':')));
-    return option + (text.ends_with("missing") ? " needs a value" : " is given more than once");
-  }
-
   // Options before a command would be those of a load, and could contradict those behind it.
   void RequirePlaces() const {
     if (app_.get_subcommands().empty()) return;
     for (const CLI::Option* option : app_.get_options()) {
       if (option->count() == 0) continue;
-      throw CLI::ValidationError(option->get_name() +
-                                 " belongs behind the command, if it takes it: " + Path() + " " +
-                                 option->get_name() + " ...");
+      throw CLI::ValidationError(
+          option->get_name() + " belongs behind the command, if it takes it: " + CommandPath(app_) +
+          " " + option->get_name() + " ...");
     }
   }
 

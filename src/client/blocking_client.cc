@@ -210,15 +210,29 @@ Result<wire::DrainReply> BlockingClient::Drain(const wire::DrainParams& params) 
   });
 }
 
+Result<wire::ReclaimNamespaceReply> BlockingClient::ReclaimNamespace(
+    const wire::ReclaimNamespaceParams& params) {
+  return impl_->Call(wire::DecodeReclaimNamespaceReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeReclaimNamespaceRequest(msgid, params, out);
+  });
+}
+
+Result<wire::DrainNamespaceReply> BlockingClient::DrainNamespace(
+    const wire::DrainNamespaceParams& params) {
+  return impl_->Call(wire::DecodeDrainNamespaceReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeDrainNamespaceRequest(msgid, params, out);
+  });
+}
+
 Result<wire::BackupReply> BlockingClient::Backup(const wire::BackupParams& params) {
   return impl_->Call(wire::DecodeBackupReply, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeBackupRequest(msgid, params, out);
   });
 }
 
-Result<wire::FlowRow> BlockingClient::Flow(int64_t flow_id) {
+Result<wire::FlowRow> BlockingClient::Flow(const wire::FlowParams& params) {
   return impl_->Call(wire::DecodeFlowRow, [&](uint32_t msgid, OutputBuffer* out) {
-    wire::EncodeFlowRequest(msgid, flow_id, out);
+    wire::EncodeFlowRequest(msgid, params, out);
   });
 }
 

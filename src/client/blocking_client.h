@@ -51,10 +51,12 @@ class BlockingClient {
   Result<wire::ReclaimedReply> ReclaimFlow(const wire::ReclaimFlowParams& params);
   Result<wire::ReclaimedReply> Purge(const wire::PurgeParams& params);
   Result<wire::DrainReply> Drain(const wire::DrainParams& params);
+  Result<wire::ReclaimNamespaceReply> ReclaimNamespace(const wire::ReclaimNamespaceParams& params);
+  Result<wire::DrainNamespaceReply> DrainNamespace(const wire::DrainNamespaceParams& params);
   // Takes as long as copying and reading the ledger does.
   Result<wire::BackupReply> Backup(const wire::BackupParams& params);
   // kInvalidArgument too when neither a rule nor a live token has this id.
-  Result<wire::FlowRow> Flow(int64_t flow_id);
+  Result<wire::FlowRow> Flow(const wire::FlowParams& params);
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);
   Result<wire::Page<wire::TokenRow>> Tokens(const wire::TokensParams& params);
   Result<wire::Page<wire::SessionRow>> Sessions(const wire::PageParams& page);

@@ -110,10 +110,10 @@ void PingCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* ou
   wire::EncodePlainRequest(msgid, wire::Method::kPing, out);
 }
 
-// The first rule behind the flow id before.
+// The first two rules behind the flow id before: it may have one of each kind.
 void RuleCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
   const uint64_t before = flow_id > 1 ? static_cast<uint64_t>(flow_id - 1) : 0;
-  wire::EncodeRulesListRequest(msgid, {.name_space = {}, .page = {.limit = 1, .cursor = before}},
+  wire::EncodeRulesListRequest(msgid, {.name_space = {}, .page = {.limit = 2, .cursor = before}},
                                out);
 }
 

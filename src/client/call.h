@@ -158,7 +158,7 @@ struct PingCall final : Call {
   void Notify() override {}
 };
 
-// Asks for the client's half of a rule.
+// Asks for the client's half of the rules of a flow id.
 struct RuleCall final : Call {
   explicit RuleCall(int64_t id) : Call(Kind::kRule), flow_id(id) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;

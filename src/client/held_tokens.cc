@@ -25,8 +25,8 @@ void HeldTokens::Remove(Held* held) {
 void HeldTokens::PlanNext(Held* held, int64_t since_ms, const RuleViews& rules) {
   constexpr int64_t kPauseMsMin = 10;  // Whatever hold a server tells.
   if (held->keep == KeepMode::kOff) return;
-  const int64_t end_ms =
-      EndByRule(rules.Find(held->grant.flow.value), held->keep, held->granted_ms);
+  const RuleView* const rule = rules.Find(held->grant.flow, held->param);
+  const int64_t end_ms = EndByRule(rule, held->keep, held->granted_ms);
   Plan(held, std::min(since_ms + std::max(held->hold_ms / 3 + 1, kPauseMsMin), end_ms));
 }
 

@@ -6,21 +6,35 @@
 #include "client/answers.h"
 
 namespace nowcalls::client {
+namespace {
 
-std::optional<std::optional<uint64_t>> LocalLimits::Share(FlowId flow, const Value& param,
+constexpr int64_t kMsPerSecond = 1000;
+
+}  // namespace
+
+std::optional<std::optional<uint64_t>> LocalLimits::Share(Of of, FlowId flow, const Value& param,
                                                           uint64_t sessions) const {
   using Shared = std::optional<uint64_t>;
   if (mode_ == Fallback::kFail) return std::nullopt;
   if (mode_ == Fallback::kPass) return Shared();
   const auto configured = levels_.find(flow);
-  const RuleView* const rule = rules_->Find(flow.value);
+  const RuleView* const rule = rules_->Find(flow, param);
   if (mode_ == Fallback::kByRule && (rule == nullptr || !rule->fallback_to_local) &&
       configured == levels_.end()) {
     return Shared();
   }
-  if (configured != levels_.end()) return Shared(configured->second);
+  if (configured != levels_.end()) {
+    if (of == Of::kLevel) return Shared(configured->second);
+    return Shared(configured->second * static_cast<uint64_t>(WindowMs(flow, param)) / kMsPerSecond);
+  }
   if (rule == nullptr) return std::nullopt;
-  return Shared(rule->Share(param, sessions));
+  return Shared(of == Of::kLevel ? rule->Share(param, sessions)
+                                 : rule->WindowShare(param, sessions));
+}
+
+int64_t LocalLimits::WindowMs(FlowId flow, const Value& param) const {
+  const RuleView* const rule = rules_->Find(flow, param);
+  return rule == nullptr ? kMsPerSecond : rule->window_ms;
 }
 
 LocalLimits::Verdict LocalLimits::Judge(uint64_t before, uint32_t count,
@@ -39,7 +53,7 @@ LocalLimits::Verdict LocalLimits::Judge(uint64_t before, uint32_t count,
 
 std::optional<LocalLimits::Verdict> LocalLimits::Enter(FlowId flow, const Value& param,
                                                        uint32_t count, uint64_t sessions) {
-  const auto share = Share(flow, param, sessions);
+  const auto share = Share(Of::kLevel, flow, param, sessions);
   if (!share) return std::nullopt;
   const auto known = in_progress_.find({flow, param});
   const uint64_t before = known == in_progress_.end() ? 0 : known->second;
@@ -61,16 +75,13 @@ void LocalLimits::Leave(FlowId flow, const Value& param, uint32_t count) {
 std::optional<LocalLimits::Verdict> LocalLimits::Pass(FlowId flow, const Value& param,
                                                       uint32_t count, uint64_t sessions,
                                                       int64_t now_ms) {
-  const auto share = Share(flow, param, sessions);
+  const auto share = Share(Of::kWindow, flow, param, sessions);
   if (!share) return std::nullopt;
-  const RuleView* const rule = rules_->Find(flow.value);
-  const int64_t length_ms = rule == nullptr ? 1000 : rule->window_ms;
+  const int64_t length_ms = WindowMs(flow, param);
   if (windows_.size() >= kWindowsMax && !windows_.contains({flow, param})) windows_.clear();
   Window& window = windows_[{flow, param}];
   if (now_ms - window.begin_ms >= length_ms) window = {.begin_ms = now_ms};
-  std::optional<uint64_t> calls = *share;
-  if (calls) calls = *calls * static_cast<uint64_t>(length_ms) / 1000;
-  const Verdict verdict = Judge(window.calls, count, calls);
+  const Verdict verdict = Judge(window.calls, count, *share);
   if (verdict.admitted) window.calls += count;
   return verdict;
 }

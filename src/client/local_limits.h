@@ -48,9 +48,13 @@ class LocalLimits {
   };
   static constexpr size_t kWindowsMax = 10'000;
 
+  // What a share is of.
+  enum class Of { kLevel, kWindow };
   // The share, or nothing: let pass. Outer none: fail.
-  std::optional<std::optional<uint64_t>> Share(FlowId flow, const Value& param,
+  std::optional<std::optional<uint64_t>> Share(Of of, FlowId flow, const Value& param,
                                                uint64_t sessions) const;
+  // Of the flow's rate.
+  int64_t WindowMs(FlowId flow, const Value& param) const;
   // None: no fallback. Takes `count` calls if they are admitted.
   std::optional<Verdict> Enter(FlowId flow, const Value& param, uint32_t count, uint64_t sessions);
   std::optional<Verdict> Pass(FlowId flow, const Value& param, uint32_t count, uint64_t sessions,

@@ -249,7 +249,8 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
 // Keeps a token that is held for long, or ends it as its rule says.
 void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
   const int64_t flow = held->grant.flow.value;
-  if (now_ms >= EndByRule(rules_.Find(flow), held->keep, held->granted_ms)) {
+  if (now_ms >=
+      EndByRule(rules_.Find(held->grant.flow, held->param), held->keep, held->granted_ms)) {
     Lose(held, "resource_timeout", now_ms);
     auto call = std::make_shared<ReleaseCall>();
     call->held = held;

@@ -110,6 +110,14 @@ bool MayPass(RefusedBy limit) {
   }
 }
 
+// Of the first demand for the flow that refused.
+const Value& ParamOfRefused(const AcquireCall& call) {
+  const auto demand =
+      std::find_if(call.demands.begin(), call.demands.end(),
+                   [&](const FlowDemand& d) { return d.flow == call.refusal->flow; });
+  return demand == call.demands.end() ? call.demands.front().param : demand->param;
+}
+
 }  // namespace
 
 // Asking.
@@ -328,7 +336,7 @@ void Session::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms)
     await_rule_[flow].push_back(call);
     return;
   }
-  const RuleView* const rule = rules_.Find(flow);
+  const RuleView* const rule = rules_.Find(FlowId{flow}, ParamOfRefused(*call));
   const auto strategy = rule == nullptr ? RuleView::Refused::kFail : rule->acquire_refuse;
   const bool once = strategy == RuleView::Refused::kOnceMore && call->refusals == 0;
   const int64_t pause_ms = prng_.Between(1, kPauseMs << std::min(call->refusals, kDoublingsMax));
@@ -414,16 +422,17 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
 
 void Session::RuleAnswered(const RuleCall& call, const wire::Response& response, int64_t now_ms) {
   const int64_t flow = call.flow_id;  // `call` may go with its entry.
-  std::optional<RuleView> seen;       // None too if the server does not tell, or not clearly.
+  FlowRules seen;                     // None too if the server does not tell, or not clearly.
   if (!response.error) {
-    Result<std::optional<RuleView>> rule = ReadRuleView(response.result, flow);
-    if (rule.ok()) seen = *std::move(rule);
+    Result<FlowRules> rules = ReadFlowRules(response.result, flow);
+    if (rules.ok()) seen = *std::move(rules);
   }
   rules_.Learn(flow, std::move(seen), now_ms);
   rules_asked_.erase(flow);
   for (const HeldPtr& held : held_.All()) {
     if (held->grant.flow.value != flow || held->due_ms == 0) continue;
-    const int64_t end_ms = EndByRule(rules_.Find(flow), held->keep, held->granted_ms);
+    const RuleView* const rule = rules_.Find(held->grant.flow, held->param);
+    const int64_t end_ms = EndByRule(rule, held->keep, held->granted_ms);
     held_.Plan(held.get(), std::min(held->due_ms, end_ms));
   }
   const auto waiting = await_rule_.extract(flow);

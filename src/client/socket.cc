@@ -139,7 +139,7 @@ Status Socket::Receive(std::string* bytes, int64_t deadline_ms) {
       bytes->append(received.bytes);
       if (received.failed) return Status::Unavailable(channel_->error());
       if (!received.bytes.empty()) return Status::Ok();
-      // The bytes were the channel's own.
+      continue;  // The bytes were the channel's own.
     }
     if (size == 0) return Status::Unavailable("the connection was closed");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {

@@ -11,17 +11,17 @@
 #include "base/host_port.h"
 #include "base/limits.h"
 #include "base/option_values.h"
+#include "base/shown_text.h"
 #include "base/text.h"
+#include "base/usage_errors.h"
 #include "nowcalls_version.h"
 
 namespace nowcalls::command {
 namespace {
 
-constexpr size_t kHelpColumns = 80;
-
 constexpr char kFooter[] =
-    "Exit codes: 0 done; 1 refused, or no such token; 64 usage is wrong; 69 the server cannot be "
-    "reached; 74 the output cannot be written.\n\n"
+    "Exit codes: 0 done; 1 refused, or no such token or flow; 64 usage is wrong; 69 the server "
+    "cannot be reached; 74 the output cannot be written.\n\n"
     "Environment: NOWCALLS_SERVER, NOWCALLS_NAMESPACE and NOWCALLS_CLIENT_ID stand for --server, "
     "--namespace and --client-id.\n";
 
@@ -96,8 +96,9 @@ class Parser {
     } catch (const CLI::ParseError& error) {
       parsed.ends = true;
       parsed.exit_code = kExitUsage;
-      parsed.err = std::string("nowcalls: ") + error.what() +
-                   "\nRun 'nowcalls --help', or 'nowcalls COMMAND --help', to see usage.\n";
+      const auto hint = [](const std::string&) { return ""; };
+      parsed.err = "nowcalls: " + ShownText(ExplainUsage(app_, error, hint)) + "\nRun '" +
+                   CommandPath(app_) + " --help' to see usage.\n";
     }
     return parsed;
   }

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "command/complain.h"
 #include "command/running.h"
 #include "nowcalls/client.h"
 
@@ -27,8 +28,8 @@ namespace {
 constexpr int64_t kKillAfterMs = 10'000;  // SIGTERM.
 constexpr Milliseconds kCloseTimeout{2000};
 
-void Complain(const Arguments& arguments, const std::string& what) {
-  if (!arguments.quiet) std::fprintf(stderr, "nowcalls: %s\n", what.c_str());
+void ComplainOfExec(const Arguments& arguments, const std::string& what) {
+  if (!arguments.quiet) Complain(what);
 }
 
 // Wakes the main thread, which polls.
@@ -132,7 +133,8 @@ void AcquireFlows(Client* client, const Arguments& arguments, const AcquireOptio
   one.param = demand.param;
   client->AcquireAsync(demand.flow, one, [done = std::move(done)](Acquired acquired) {
     AllAcquired all;
-    static_cast<Answer&>(all) = acquired;
+    const Answer& answer = acquired;
+    static_cast<Answer&>(all) = answer;
     if (acquired.ok()) all.permits.push_back(std::move(acquired.permit));
     done(std::move(all));
   });
@@ -180,7 +182,7 @@ int WaitFor(const Arguments& arguments, Running* running, LostToken* lost) {
     }
     const std::string what = lost->Take();
     if (what.empty()) continue;
-    Complain(arguments, what);
+    ComplainOfExec(arguments, what);
     if (arguments.on_lost == OnLost::kIgnore || stopped) continue;
     stopped = true;
     const bool at_once = arguments.on_lost == OnLost::kKill;
@@ -190,20 +192,20 @@ int WaitFor(const Arguments& arguments, Running* running, LostToken* lost) {
 }
 
 int StartFailed(const Arguments& arguments, int error) {
-  Complain(arguments,
-           "cannot run " + arguments.argv.front() + ": " + std::generic_category().message(error));
+  ComplainOfExec(arguments, "cannot run " + arguments.argv.front() + ": " +
+                                std::generic_category().message(error));
   return error == ENOENT ? kExitNotFound : kExitCannotRun;
 }
 
 Result<std::unique_ptr<Client>> StartClient(const Arguments& arguments) {
   Result<std::unique_ptr<Client>> client = Client::Start(arguments.client);
-  if (!client.ok()) std::fprintf(stderr, "nowcalls: %s\n", client.status().message().c_str());
+  if (!client.ok()) Complain(client.status().message());
   return client;
 }
 
 // Of commands for scripts.
 int Complained(const Answer& answer) {
-  std::fprintf(stderr, "nowcalls: %s\n", answer.message.c_str());
+  Complain(answer.message);
   switch (answer.outcome) {
     case Outcome::kBadRequest: return kExitUsage;
     case Outcome::kUnavailable:
@@ -250,7 +252,7 @@ int Exec(const Arguments& arguments) {
   AllAcquired acquired = answered.Take();
   const bool unlimited = acquired.outcome == Outcome::kNoRule && !arguments.needs_rule;
   if (!acquired.ok() && !unlimited) {
-    Complain(arguments, acquired.message);
+    ComplainOfExec(arguments, acquired.message);
     return ExitCodeOf(arguments, acquired);
   }
   const int error = running.Start(arguments.argv, VariablesOf(arguments.client, acquired.permits),
@@ -258,7 +260,7 @@ int Exec(const Arguments& arguments) {
   const int code = error != 0 ? StartFailed(arguments, error) : WaitFor(arguments, &running, &lost);
   for (Permit& permit : acquired.permits) permit.ReleaseAsync();
   const Status closed = (*client)->Close(kCloseTimeout);
-  if (!closed.ok()) Complain(arguments, closed.message());
+  if (!closed.ok()) ComplainOfExec(arguments, closed.message());
   if (code == 128 + SIGINT && running.ended_by() == SIGINT) EndBySigint();
   return code;
 }
@@ -286,8 +288,7 @@ int ReleaseForScript(const Arguments& arguments) {
   const Released released = permit.Release();
   if (!released.ok()) return Complained(released);
   if (released.lost) {
-    std::fprintf(stderr, "nowcalls: %s holds no such token: it was released or taken back\n",
-                 arguments.client.client_id.c_str());
+    Complain(arguments.client.client_id + " holds no such token: it was released or taken back");
     return kExitFailure;
   }
   std::puts("released");

@@ -35,6 +35,7 @@ sigset_t ReadSignals() {
 std::vector<std::string> Environment(
     const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> merged;
+  merged.reserve(variables.size());
   for (const auto& [name, value] : variables) merged.push_back(name + "=" + value);
   const size_t added = merged.size();
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -130,7 +131,7 @@ std::optional<int> Running::Wait(int event_fd, int timeout_ms) {
   return std::nullopt;
 }
 
-bool Running::TakeSignal(const signalfd_siginfo& signal) {
+bool Running::TakeSignal(const signalfd_siginfo& signal) const {
   const int number = static_cast<int>(signal.ssi_signo);
   if (number == SIGCHLD) return true;
   // A terminal signals the whole process group, and the command is in it.

@@ -45,7 +45,7 @@ class Running {
 
  private:
   // Passes it on. Whether it is about the child, which may have ended.
-  bool TakeSignal(const signalfd_siginfo& signal);
+  bool TakeSignal(const signalfd_siginfo& signal) const;
   std::optional<int> Reap();
 
   sigset_t before_{};  // What was blocked, for the child.

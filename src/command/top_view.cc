@@ -1,11 +1,14 @@
 #include "command/top_view.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <tuple>
 
 #include "base/duration.h"
+#include "base/shown_text.h"
 #include "base/text.h"
 
 namespace nowcalls::command {
@@ -32,7 +35,7 @@ std::string Since(const std::optional<int64_t>& then_ms, int64_t now_ms) {
 std::string Bar(const wire::FlowRow& flow) {
   constexpr size_t kCells = 10;
   const double full = std::clamp(Fullness(flow), 0.0, 1.0);
-  const auto cells = static_cast<size_t>(full * kCells + 0.5);
+  const auto cells = static_cast<size_t>(std::lround(full * kCells));
   return std::string(cells, '#') + std::string(kCells - cells, '.');
 }
 
@@ -45,14 +48,15 @@ std::string Line(const char* format, auto... values) {
 std::string FlowLine(const wire::FlowRow& flow, const TopRates& rates, int64_t now_ms,
                      bool selected) {
   const std::string level = flow.level ? std::to_string(*flow.level) : "-";
-  return Line("%c %10lld  %s %9llu %9s %7llu %7s %9.0f %9.0f  ", selected ? '>' : ' ',
-              static_cast<long long>(flow.flow_id), Bar(flow).c_str(),
-              static_cast<unsigned long long>(flow.now_calls), level.c_str(),
-              static_cast<unsigned long long>(flow.waiters.value_or(0)),
-              Since(flow.oldest_issued_ms, now_ms).c_str(), rates.GrantedPerSecond(flow.flow_id),
-              rates.RefusedPerSecond(flow.flow_id)) +
-         TerminalText(flow.resource) + (flow.draining ? "  (draining)" : "") +
-         (flow.removed ? "  (no rule)" : "");
+  return Line("%c %10" PRId64 "  %s %9" PRIu64 " %9s %7" PRIu64 " %7s %9.0f %9.0f  ",
+              selected ? '>' : ' ', flow.flow_id, Bar(flow).c_str(), uint64_t{flow.now_calls},
+              level.c_str(), uint64_t{flow.waiters.value_or(0)},
+              Since(flow.oldest_issued_ms, now_ms).c_str(),
+              rates.GrantedPerSecond(wire::KeyOf(flow)),
+              rates.RefusedPerSecond(wire::KeyOf(flow))) +
+         TerminalText(flow.resource) +
+         (wire::KeyOf(flow).kind == FlowKind::kValue ? "  (by value)" : "") +
+         (flow.draining ? "  (draining)" : "") + (flow.removed ? "  (no rule)" : "");
 }
 
 // Whose a token or a wait is. The instance tells processes of one client id apart.
@@ -63,8 +67,8 @@ std::string Holder(const Row& row) {
 }
 
 std::vector<std::string> Details(const TopSnapshot& snapshot, int64_t flow) {
-  std::vector<std::string> lines = {"", Line("  flow %lld: %zu holders, the oldest first",
-                                             static_cast<long long>(flow), snapshot.tokens.size())};
+  std::vector<std::string> lines = {
+      "", Line("  flow %" PRId64 ": %zu holders, the oldest first", flow, snapshot.tokens.size())};
   for (const wire::TokenRow& token : snapshot.tokens) {
     lines.push_back(Line("    %6u  for %8s  left %8s  ", token.count,
                          Since(token.issued_ms, snapshot.ledger_ms).c_str(),
@@ -88,8 +92,9 @@ std::string Head(const TopSnapshot& snapshot, const TopState& state) {
     now_calls += flow.now_calls;
     waiters += flow.waiters.value_or(0);
   }
-  return "nowcalls " + state.server + ": " + std::to_string(snapshot.flows.size()) + " flows, " +
-         std::to_string(now_calls) + " calls in progress, " + std::to_string(waiters) + " waiting";
+  return "nowcalls " + ShownText(state.server) + ": " + std::to_string(snapshot.flows.size()) +
+         " flows, " + std::to_string(now_calls) + " calls in progress, " + std::to_string(waiters) +
+         " waiting";
 }
 
 // Of the characters of a line that are ASCII or were escaped; a longer one is cut.
@@ -105,12 +110,12 @@ void Cut(size_t columns, std::string* line) {
 
 void TopRates::Take(const TopSnapshot& snapshot) {
   const double seconds = static_cast<double>(snapshot.ledger_ms - ledger_ms_) / 1000;
-  std::map<int64_t, Rate> rates;
+  std::map<FlowKey, Rate> rates;
   for (const wire::FlowRow& flow : snapshot.flows) {
-    Rate& rate = rates[flow.flow_id];
+    Rate& rate = rates[wire::KeyOf(flow)];
     rate.granted = flow.counters ? flow.counters->granted : 0;
     rate.refused = Refused(flow);
-    const auto before = rates_.find(flow.flow_id);
+    const auto before = rates_.find(wire::KeyOf(flow));
     // Counters begin anew with a server.
     if (before == rates_.end() || seconds <= 0 || rate.granted < before->second.granted) continue;
     if (rate.refused < before->second.refused) continue;
@@ -124,15 +129,14 @@ void TopRates::Take(const TopSnapshot& snapshot) {
 void SortFlows(TopOrder order, const TopRates& rates, std::vector<wire::FlowRow>* flows) {
   const auto key = [&](const wire::FlowRow& flow) {
     const double waiters = static_cast<double>(flow.waiters.value_or(0));
+    const FlowKey of = wire::KeyOf(flow);
     switch (order) {
-      case TopOrder::kFullest: return std::tuple(-Fullness(flow), -waiters, flow.flow_id);
+      case TopOrder::kFullest: return std::tuple(-Fullness(flow), -waiters, of);
       case TopOrder::kBusiest:
-        return std::tuple(
-            -rates.GrantedPerSecond(flow.flow_id) - rates.RefusedPerSecond(flow.flow_id), -waiters,
-            flow.flow_id);
+        return std::tuple(-rates.GrantedPerSecond(of) - rates.RefusedPerSecond(of), -waiters, of);
       case TopOrder::kFlow: break;
     }
-    return std::tuple(0.0, 0.0, flow.flow_id);
+    return std::tuple(0.0, 0.0, of);
   };
   std::sort(flows->begin(), flows->end(),
             [&](const wire::FlowRow& a, const wire::FlowRow& b) { return key(a) < key(b); });
@@ -141,7 +145,7 @@ void SortFlows(TopOrder order, const TopRates& rates, std::vector<wire::FlowRow>
 std::vector<std::string> TopLines(const TopSnapshot& snapshot, const TopRates& rates,
                                   const TopState& state, size_t rows, size_t columns) {
   std::vector<std::string> lines = {
-      Head(snapshot, state), state.problem,
+      Head(snapshot, state), ShownText(state.problem),
       Line("  %10s  %-10s %9s %9s %7s %7s %9s %9s  %s", "FLOW", "FULL", "CALLS", "LEVEL", "WAITING",
            "OLDEST", "GRANTED/S", "REFUSED/S", "RESOURCE")};
   std::vector<std::string> details;

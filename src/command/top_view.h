@@ -37,8 +37,8 @@ struct TopState {
 class TopRates {
  public:
   void Take(const TopSnapshot& snapshot);
-  double GrantedPerSecond(int64_t flow) const { return Of(flow).granted_per_s; }
-  double RefusedPerSecond(int64_t flow) const { return Of(flow).refused_per_s; }
+  double GrantedPerSecond(const FlowKey& flow) const { return Of(flow).granted_per_s; }
+  double RefusedPerSecond(const FlowKey& flow) const { return Of(flow).refused_per_s; }
 
  private:
   struct Rate {
@@ -47,12 +47,12 @@ class TopRates {
     double granted_per_s = 0;
     double refused_per_s = 0;
   };
-  Rate Of(int64_t flow) const {
+  Rate Of(const FlowKey& flow) const {
     const auto found = rates_.find(flow);
     return found == rates_.end() ? Rate() : found->second;
   }
 
-  std::map<int64_t, Rate> rates_;
+  std::map<FlowKey, Rate> rates_;
   int64_t ledger_ms_ = 0;
 };
 

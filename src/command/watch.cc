@@ -17,6 +17,7 @@
 #include "base/exit_codes.h"
 #include "base/text.h"
 #include "client/blocking_client.h"
+#include "command/complain.h"
 #include "command/terminal.h"
 #include "command/top_view.h"
 
@@ -25,7 +26,9 @@ namespace {
 
 using client::BlockingClient;
 
-constexpr uint32_t kRowsMax = 1000;       // Of flows.
+constexpr uint32_t kRowsMax = 1000;  // Of flows, a page.
+constexpr int kPagesMax = 100;
+constexpr size_t kFlowsMax = 10'000;
 constexpr uint32_t kDetailRowsMax = 100;  // Of holders, and of waiters.
 constexpr size_t kOnceRows = 1000;
 constexpr size_t kOnceColumns = 200;
@@ -41,8 +44,8 @@ Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
   return failure;
 }
 
-int Complain(const Status& failure) {
-  std::fprintf(stderr, "nowcalls: %s\n", failure.message().c_str());
+int ComplainOf(const Status& failure) {
+  Complain(failure.message());
   return failure.code() == StatusCode::kInvalidArgument ? kExitFailure : kExitUnavailable;
 }
 
@@ -62,24 +65,34 @@ Result<double> RoundTrip(const Arguments& arguments, std::unique_ptr<BlockingCli
   return static_cast<double>(MonotonicNs() - begin_ns) / 1e6;
 }
 
+// As many as top shows. A server whose pages never end is left after kPagesMax of them.
+Result<std::vector<wire::FlowRow>> AllFlows(BlockingClient* client) {
+  std::vector<wire::FlowRow> flows;
+  uint64_t cursor = 0;
+  for (int pages = 0; pages < kPagesMax && flows.size() < kFlowsMax; ++pages) {
+    auto page = client->Flows({.limit = kRowsMax, .cursor = cursor});
+    if (!page.ok()) return page.status();
+    std::move(page->rows.begin(), page->rows.end(), std::back_inserter(flows));
+    cursor = page->next_cursor;
+    if (cursor == 0) break;
+  }
+  return flows;
+}
+
 Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen) {
   TopSnapshot snapshot;
   const Result<uint64_t> ledger_ms = client->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();
   snapshot.ledger_ms = static_cast<int64_t>(*ledger_ms);
-  uint64_t cursor = 0;
-  do {
-    auto page = client->Flows({.limit = kRowsMax, .cursor = cursor});
-    if (!page.ok()) return page.status();
-    cursor = page->next_cursor;
-    std::move(page->rows.begin(), page->rows.end(), std::back_inserter(snapshot.flows));
-  } while (cursor != 0 && snapshot.flows.size() < 10 * kRowsMax);
+  auto flows = AllFlows(client);
+  if (!flows.ok()) return flows.status();
+  snapshot.flows = *std::move(flows);
   if (chosen == 0) return snapshot;
   auto tokens = client->Tokens(
       {.flow_id = chosen, .client_id = {}, .min_age_ms = 0, .page = {.limit = kDetailRowsMax}});
   if (!tokens.ok()) return tokens.status();
   snapshot.tokens = std::move(tokens->rows);
-  auto waiters = client->Waiters({.flow_id = chosen, .client_id = {}, .limit = kDetailRowsMax});
+  auto waiters = client->Waiters({.flow_id = chosen, .limit = kDetailRowsMax});
   if (!waiters.ok()) return waiters.status();
   snapshot.waiters = *std::move(waiters);
   return snapshot;
@@ -171,25 +184,42 @@ int WatchOnTerminal(const Arguments& arguments) {
   }
 }
 
+void PrintFlow(const Arguments& arguments, const wire::FlowRow& flow) {
+  const long long id = flow.flow_id;  // NOLINT(google-runtime-int): of printf.
+  const std::string level = flow.level ? std::to_string(*flow.level) : "null";
+  const auto waiters = static_cast<unsigned long long>(flow.waiters.value_or(0));  // NOLINT
+  const auto now_calls = static_cast<unsigned long long>(flow.now_calls);          // NOLINT
+  const FlowKind kind = wire::KeyOf(flow).kind;
+  if (arguments.json) {
+    std::printf(
+        "{\"flow_id\":%lld,\"now_calls\":%llu,\"level\":%s,\"waiters\":%llu,"
+        "\"kind\":\"%s\"}\n",
+        id, now_calls, level.c_str(), waiters, std::string(FlowKindName(kind)).c_str());
+  } else {
+    std::printf("flow %lld%s (%s): %llu of %s calls in progress, %llu waiting\n", id,
+                kind == FlowKind::kValue ? " by value" : "", TerminalText(flow.resource).c_str(),
+                now_calls, flow.level ? level.c_str() : "-", waiters);
+  }
+}
+
+// That of the flow that top was asked for, unless the server knows it or is not there to tell.
+Status UnknownFlow(const Arguments& arguments) {
+  if (arguments.flows.empty()) return {};
+  const auto client = Connect(arguments);
+  if (!client.ok()) return {};
+  Status status = (*client)->Flow({arguments.flows.front().flow.value}).status();
+  return status.code() == StatusCode::kInvalidArgument ? status : Status();
+}
+
 }  // namespace
 
 int ShowFlow(const Arguments& arguments) {
   const auto client = Connect(arguments);
-  if (!client.ok()) return Complain(client.status());
-  const Result<wire::FlowRow> flow = (*client)->Flow(arguments.flows.front().flow.value);
-  if (!flow.ok()) return Complain(flow.status());
-  const long long id = flow->flow_id;  // NOLINT(google-runtime-int): of printf.
-  const std::string level = flow->level ? std::to_string(*flow->level) : "null";
-  const auto waiters = static_cast<unsigned long long>(flow->waiters.value_or(0));  // NOLINT
-  const auto now_calls = static_cast<unsigned long long>(flow->now_calls);          // NOLINT
-  if (arguments.json) {
-    std::printf("{\"flow_id\":%lld,\"now_calls\":%llu,\"level\":%s,\"waiters\":%llu}\n", id,
-                now_calls, level.c_str(), waiters);
-  } else {
-    std::printf("flow %lld (%s): %llu of %s calls in progress, %llu waiting\n", id,
-                TerminalText(flow->resource).c_str(), now_calls, flow->level ? level.c_str() : "-",
-                waiters);
-  }
+  if (!client.ok()) return ComplainOf(client.status());
+  const Result<wire::FlowRow> flow = (*client)->Flow({arguments.flows.front().flow.value});
+  if (!flow.ok()) return ComplainOf(flow.status());
+  PrintFlow(arguments, *flow);
+  for (const wire::FlowRow& by_value : flow->by_value) PrintFlow(arguments, by_value);
   return kExitOk;
 }
 
@@ -213,7 +243,7 @@ int Ping(const Arguments& arguments) {
       std::printf("answer %llu: %.3f ms\n", static_cast<unsigned long long>(asked),  // NOLINT
                   *time_ms);
     } else {
-      (void)Complain(time_ms.status());
+      (void)ComplainOf(time_ms.status());
       if (times_ms.empty()) return kExitUnavailable;  // It was never there.
     }
     if (std::fflush(stdout) != 0) return kExitIoError;
@@ -229,14 +259,15 @@ int Ping(const Arguments& arguments) {
 
 int Top(const Arguments& arguments) {
   const bool on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
-  if (!arguments.once && on_terminal) return WatchOnTerminal(arguments);
-  if (!arguments.once) {
-    std::fputs("nowcalls: top needs a terminal; --once prints one frame\n", stderr);
+  if (!arguments.once && !on_terminal) {
+    Complain("top needs a terminal; --once prints one frame");
     return kExitUsage;
   }
+  if (const Status unknown = UnknownFlow(arguments); !unknown.ok()) return ComplainOf(unknown);
+  if (!arguments.once) return WatchOnTerminal(arguments);
   Watch watch(arguments);
   const Status looked = watch.LookAgain();
-  if (!looked.ok()) return Complain(looked);
+  if (!looked.ok()) return ComplainOf(looked);
   for (const std::string& line : watch.Lines(kOnceRows, kOnceColumns)) std::puts(line.c_str());
   return kExitOk;
 }

@@ -36,11 +36,7 @@ namespace nowcalls::core {
 class Absence {
  public:
   Absence(Books* books, MassExpiry* mass_expiry, ExpireJudge* judge, Notices* notices)
-      : books_(books),
-        mass_expiry_(mass_expiry),
-        judge_(judge),
-        notices_(notices),
-        logs_ends_(books->options().log_ends.any()) {}
+      : books_(books), mass_expiry_(mass_expiry), judge_(judge), notices_(notices) {}
 
   // All sessions that were loaded are offline from now on.
   void Begin(Instant now);
@@ -95,7 +91,6 @@ class Absence {
   MassExpiry* const mass_expiry_;
   ExpireJudge* const judge_;
   Notices* const notices_;
-  const bool logs_ends_;  // Of some tokens at least.
   // Offline sessions by the moment they must be looked at.
   absl::btree_set<std::pair<int64_t, SessionSlot>> checks_;
   Walk walk_;  // Of no session between two walks.

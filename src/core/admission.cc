@@ -15,15 +15,13 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
     std::optional<AcquireAnswer> answer;
     if (AnswerByRequestId(step, session_slot, request, ticket, &answer)) return answer;
   }
-  const FlowSlot slot = books_->flows().Find(request.flow);
+  const FlowSlot slot = books_->flows().Find(request.key());
   if (slot == kNoFlow || !books_->flows().at(slot).active()) {
-    return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
+    const FlowSlot other = books_->flows().FindOther(request.key());
+    if (other == kNoFlow) return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
+    return books_->Refuse({other}, TokenStatus::kBadRequest, RefusedBy::kParam);
   }
-  const bool keyed = books_->flows().at(slot).keyed;
-  if (keyed != request.param.has_value()) {
-    return books_->Refuse({slot}, TokenStatus::kBadRequest, RefusedBy::kParam);
-  }
-  if (!keyed) return AcquireIn(step, session_slot, {slot}, request, ticket);
+  if (!request.param.has_value()) return AcquireIn(step, session_slot, {slot}, request, ticket);
 
   // The value has a lane of its own, from now on at the latest.
   FlowTable& flows = books_->flows();
@@ -94,8 +92,7 @@ bool Admission::AnswerByRequestId(const Step& step, SessionSlot session_slot,
   }
   const RequestIds& request_ids = books_->request_ids();
   if (request_ids.IsCancelled(id, request.request_id, step.now.ms)) {
-    *answer = RefuseIfKnown(books_->flows().Find(request.flow), TokenStatus::kBlocked,
-                            RefusedBy::kCancelled);
+    *answer = RefuseIfKnown(request, TokenStatus::kBlocked, RefusedBy::kCancelled);
     return true;
   }
   const WaiterSlot waiter = request_ids.FindWaiter(id, request.request_id);
@@ -111,8 +108,7 @@ AcquireAnswer Admission::AnswerOfToken(const Step& step, const AcquireRequest& r
   books_->tokens().ForEachOfRequest(entry.session_slot, request.request_id,
                                     [&](TokenSlot) { ++tokens; });
   if (tokens > 1 || !IsOf(lane, request) || entry.count != request.count) {
-    return RefuseIfKnown(books_->flows().Find(request.flow), TokenStatus::kBadRequest,
-                         RefusedBy::kRequestId);
+    return RefuseIfKnown(request, TokenStatus::kBadRequest, RefusedBy::kRequestId);
   }
   return {.status = TokenStatus::kOk,
           .token_id = books_->IdOf(entry),
@@ -137,8 +133,7 @@ bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireR
   const LaneRef lane = waiter.lane;
   const bool is_group = waiting_->queues().GroupOf(slot) != nullptr;
   if (is_group || !IsOf(lane, request) || waiter.count != request.count) {
-    *answer = RefuseIfKnown(books_->flows().Find(request.flow), TokenStatus::kBadRequest,
-                            RefusedBy::kRequestId);
+    *answer = RefuseIfKnown(request, TokenStatus::kBadRequest, RefusedBy::kRequestId);
     return true;
   }
   const bool other_connection = waiter.ticket.owner != ticket.owner;
@@ -197,20 +192,30 @@ AcquireAnswer Admission::Grant(const Step& step, const NewToken& wanted) {
 }
 
 // A request id may be asked for with a flow that does not exist, where a refusal cannot be counted.
-AcquireAnswer Admission::RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit) {
+AcquireAnswer Admission::RefuseIfKnown(const AcquireRequest& request, TokenStatus status,
+                                       RefusedBy limit) {
+  const FlowKey key = request.key();
+  FlowSlot slot = books_->flows().Find(key);
+  if (slot == kNoFlow) slot = books_->flows().Find({key.id, OtherThan(key.kind)});
   if (slot == kNoFlow) return {.status = status, .refused_by = limit};
   return books_->Refuse({slot}, status, limit);
 }
 
 void Admission::GrantSomeWaiters(const Step& step) {
   WakeList& wake_list = books_->wake_list();
+  // An item that is looked at, of a group or a waiter, takes some four looks at tables.
+  constexpr uint64_t kLooksPerCost = 4;
   uint32_t left = books_->options().grants_per_call_max;
+  uint64_t cost = 0;
   while (left > 0 && !wake_list.empty()) {
     const WakeList::Entry next = wake_list.Take();
-    left -= std::min(left, next.lane.flow_slot != kNoFlow
+    const uint32_t spent = next.lane.flow_slot != kNoFlow
                                ? GrantWaitersOf(step, next.lane, left)
-                               : GrantWaitersIn(step, next.name_space, left));
+                               : GrantWaitersIn(step, next.name_space, left);
+    cost += spent;
+    left -= std::min(left, spent);
   }
+  books_->looks() += kLooksPerCost * cost;
   is_behind_ = !wake_list.empty();
 }
 
@@ -223,12 +228,12 @@ uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_
     const auto next = name_space.waiting_for_sessions.upper_bound(name_space.wake_after);
     if (next == name_space.waiting_for_sessions.end()) {
       name_space.to_wake = std::exchange(name_space.wake_again, false);
-      name_space.wake_after = {0, kNoKey};
+      name_space.wake_after = {FlowKey{}, kNoKey};
       if (name_space.to_wake) books_->wake_list().PutBack(slot);
       return std::max<uint32_t>(1, cost);
     }
     name_space.wake_after = *next;
-    const LaneRef ref{books_->flows().Find(FlowId{next->first}), next->second};
+    const LaneRef ref{books_->flows().Find(next->first), next->second};
     const bool in_list = books_->flows().lane(ref).to_wake;
     cost += in_list ? 1 : GrantWaitersOf(step, ref, cost_max - cost);
   }

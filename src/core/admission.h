@@ -62,7 +62,7 @@ class Admission {
                                          WaitTicket ticket);
   bool IsOf(const LaneRef& lane, const AcquireRequest& request) const;
   AcquireAnswer Grant(const Step& step, const NewToken& wanted);
-  AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);
+  AcquireAnswer RefuseIfKnown(const AcquireRequest& request, TokenStatus status, RefusedBy limit);
 
   // Waiters.
   void GrantSomeWaiters(const Step& step);

@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "core/slot.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
@@ -35,9 +36,11 @@ struct AcquireRequest {
   int64_t wait_ms_max = kWaitMsMax;  // However long the rule or the request says.
   uint64_t request_id = 0;           // Of the session; 0: none.
   int64_t hold_ms = 0;               // Of this token; 0, or more than the rule's: the rule's.
-  // The value of the rule's parameter; none: the rule must have none. REQUIRES: a ledger can hold
-  // it (ledger/param_codec.h).
+  // The value of its parameter, which means the rule by value; none: the rule of the flow.
+  // REQUIRES: a ledger can hold it (ledger/param_codec.h).
   std::optional<Param> param{};
+
+  FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
 
 struct AcquireAnswer {
@@ -50,16 +53,17 @@ struct AcquireAnswer {
   int64_t hold_ms = 0;
 };
 
-// One token of an acquire_all.
+// One token of an acquire_all, or calls of a rule that limits calls a second.
 struct AllItem {
   FlowId flow;
   int64_t count = 1;
   std::optional<Param> param{};  // As of AcquireRequest.
+  bool rate = false;             // It asks for calls a second: as RateRequest, without a token.
 };
 
-// All tokens or none. The other members are those of AcquireRequest; each token has the hold.
+// All items or none. The other members are those of AcquireRequest; each token has the hold.
 struct AcquireAllRequest {
-  // REQUIRES: 1 .. kAcquireAllMax, no two with the same flow and param.
+  // REQUIRES: 1 .. kAcquireAllMax, no two with the same flow, param and `rate`.
   std::span<const AllItem> items;
   bool prioritized = false;
   std::optional<int64_t> wait_ms{};
@@ -67,10 +71,11 @@ struct AcquireAllRequest {
   int64_t hold_ms = 0;
 };
 
+// Of an item that asks for a rate id and fence are 0.
 struct GrantedToken {
   TokenId id;
   Fence fence;
-  int64_t hold_ms = 0;
+  int64_t hold_ms = 0;  // Of a rate: the calls may be made after this.
 };
 
 struct AcquireAllAnswer {
@@ -79,8 +84,9 @@ struct AcquireAllAnswer {
   std::vector<GrantedToken> tokens{};  // Of the items, in their order; none when refused.
   // The rule that refuses, or in whose queue the request waited; 0: it is not one rule's doing.
   FlowId flow{};
-  int64_t now_calls = 0;  // As of AcquireAnswer, of this rule.
+  int64_t now_calls = 0;  // As of AcquireAnswer, of this rule; 0 if its calls a second refuse.
   int64_t level = 0;
+  std::optional<ParamValue> value{};  // Of the parameter, if a value's limit refuses.
 };
 
 // A token that was taken back from a session online.
@@ -110,12 +116,14 @@ struct RateAnswer {
   RefusedBy refused_by = RefusedBy::kNone;
   int64_t remaining = 0;  // kOk: what may follow at once; -1 when several values were asked for.
   int64_t wait_ms = 0;    // kShouldWait: the call may be made after this.
+  // The value whose limit refuses, by its place in the request.
+  std::optional<uint32_t> value{};
 };
 
 // Whose tokens a release or a keep may touch.
 enum class TokenScope : uint8_t {
-  kSession,    // Its own.
-  kNamespace,  // Those of all sessions of its namespace, as Sentinel has it.
+  kSession,   // Its own.
+  kSentinel,  // Its own, and those of all Sentinel connections of its namespace.
 };
 
 struct KeepAnswer {
@@ -157,15 +165,38 @@ struct ReclaimAnswer {
   bool more = false;  // Tokens are left.
 };
 
+// One piece of a reclaim that walks the flows of a namespace by id.
+struct ReclaimPage {
+  uint32_t reclaimed = 0;
+  int64_t next_flow = 0;  // Where the next piece begins; 0: this was the last.
+};
+
 struct DrainAnswer {
   TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
   int64_t now_calls = 0;
   uint32_t tokens = 0;
 };
 
+// One piece of a drain of a namespace. Calls and tokens are those of its rules.
+struct DrainPage {
+  TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
+  int64_t now_calls = 0;
+  uint64_t tokens = 0;
+  uint32_t rules = 0;
+  int64_t next_flow = 0;  // As of ReclaimPage.
+};
+
+// A namespace, and where in its flows a piece begins.
+struct NamespacePiece {
+  std::string_view name_space;
+  int64_t first_flow = 0;
+  uint32_t limit = 0;  // Tokens or rules.
+};
+
 // One page of a token listing, oldest first.
 struct TokenFilter {
   std::optional<FlowId> flow;
+  std::optional<FlowKind> kind;
   std::optional<std::string> client_id;
   std::optional<uint64_t> instance;  // Of the client id.
   std::optional<SessionId> session;  // Read from its own list, however many others hold.

@@ -56,6 +56,24 @@ ledger::HistoryEntry EntryOf(const Books& books, TokenSlot slot, int64_t now_ms,
   return end;
 }
 
+ledger::RuleEntry RuleEntryOf(const Books& books, const Flow& flow) {
+  auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
+  if (flow.removed) state = ledger::RuleState::kRemoved;
+  return {.name_space = books.flows().name_space(flow.name_space).name,
+          .flow = flow.id,
+          .state = state,
+          .json = RuleToJson(*flow.rule)};
+}
+
+// The flow of the other kind, if its rule shares the record of this one: of the same id and
+// namespace.
+const Flow* SiblingOf(const Books& books, const Flow& flow) {
+  const FlowSlot slot = books.flows().Find({flow.id, OtherThan(flow.key().kind)});
+  if (slot == kNoFlow) return nullptr;
+  const Flow& other = books.flows().at(slot);
+  return other.rule != nullptr && other.name_space == flow.name_space ? &other : nullptr;
+}
+
 }  // namespace
 
 Books::Books(const CoreOptions& options)
@@ -66,7 +84,16 @@ Books::Books(const CoreOptions& options)
       history_(options.limits.history_max),
       request_ids_(options.limits.cancels_per_session_max, options.limits.cancels_max),
       wake_list_(&flows_),
-      rates_(options.token_id_key, options.limits.param_value_bytes_max) {}
+      rates_(options.token_id_key, options.limits.param_value_bytes_max) {
+  flows_.SetGuards(options.guards());
+}
+
+void Books::SetOptions(const CoreOptions& options) {
+  const auto token_id_key = options_.token_id_key;
+  options_ = options;
+  options_.token_id_key = token_id_key;
+  flows_.SetGuards(options.guards());
+}
 
 SessionSlot Books::OpenSession(const Step& step, const HelloRequest& request) {
   const bool named = request.client_id.has_value();
@@ -207,15 +234,20 @@ void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int
 }
 
 void Books::RecordRule(const Step& step, const Flow& flow) const {
-  auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
-  if (flow.removed) state = ledger::RuleState::kRemoved;
-  step.batch->RuleSet({.name_space = flows_.name_space(flow.name_space).name,
-                       .flow = flow.id,
-                       .state = state,
-                       .json = RuleToJson(*flow.rule)});
+  const ledger::RuleEntry entry = RuleEntryOf(*this, flow);
+  const Flow* const sibling = SiblingOf(*this, flow);
+  if (sibling == nullptr) return step.batch->RuleSet(entry);
+  const ledger::RuleEntry other = RuleEntryOf(*this, *sibling);
+  if (flow.keyed) {
+    step.batch->RuleSet(other, &entry);
+  } else {
+    step.batch->RuleSet(entry, &other);
+  }
 }
 
 void Books::RecordRuleRemoved(const Step& step, const Flow& flow) const {
+  const Flow* const sibling = SiblingOf(*this, flow);
+  if (sibling != nullptr) return step.batch->RuleSet(RuleEntryOf(*this, *sibling));
   step.batch->RuleRemoved(flows_.name_space(flow.name_space).name, flow.id);
 }
 
@@ -236,6 +268,7 @@ void Books::TrackSessions(Flow* flow) {
   }
   if (flow->held_by_session != nullptr) return;
   flow->held_by_session = std::make_unique<absl::flat_hash_map<SessionSlot, int64_t>>();
+  looks() += flow->tokens.size;
   for (TokenSlot token = flow->tokens.head; token != kNoToken;
        token = tokens_.at(token).next(TokenOrder::kFlow)) {
     (*flow->held_by_session)[tokens_.at(token).session_slot] += tokens_.at(token).count;

@@ -62,10 +62,10 @@ struct Core::Parts {
   Presence presence{&books, &absence, &waiting, &notices};
   OtherKind other_kind{&books, &notices};
   Room room{&books};
-  Groups groups{&books, &waiting, &other_kind, &room};
+  Rates rates{&books, &other_kind};
+  Groups groups{&books, &waiting, &other_kind, &room, &rates};
   Admission admission{&books, &waiting, &absence, &other_kind, &room, &groups};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
-  Rates rates{&books, &other_kind};
   Listings listings{&books};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
@@ -82,7 +82,7 @@ Loading& Core::loading() {
 
 Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   NOWCALLS_RETURN_IF_ERROR(loading().Finish(seal));
-  parts_->seals.SetFormat(parts_->loading->format_to_set());
+  parts_->seals.SetFirst(parts_->loading->first_records());
   parts_->listings.Begin();
   parts_->loading.reset();
   return {};
@@ -101,6 +101,15 @@ Result<HelloAnswer> Core::Hello(const Step& step, const HelloRequest& request) {
 
 void Core::Heard(SessionSlot session, Instant now) {
   parts_->books.sessions().at(session).last_message_ms = now.ms;
+}
+
+Result<HelloAnswer> Core::HelloOfSentinel(const Step& step, std::string_view name_space,
+                                          std::string_view display_id) {
+  Result<HelloAnswer> answer = Hello(step, {.name_space = name_space, .display_id = display_id});
+  if (answer.ok()) {
+    parts_->books.sessions().at(answer->session).kind = ledger::SessionKind::kSentinel;
+  }
+  return answer;
 }
 
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
@@ -166,21 +175,37 @@ ReclaimAnswer Core::ReclaimClient(const Step& step, const ClientChoice& client, 
   return parts_->reclaims.ReclaimClient(step, client, tokens_max, act);
 }
 
-Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
-                                        const AdminAct& act) {
+Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, const FlowChoice& choice,
+                                        uint32_t tokens_max, const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.ReclaimFlow(step, flow, tokens_max, act);
+  return parts_->reclaims.ReclaimFlow(step, choice, tokens_max, act);
 }
 
-Result<ReclaimAnswer> Core::Purge(const Step& step, FlowId flow, uint32_t tokens_max,
+Result<ReclaimAnswer> Core::Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                   const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.Purge(step, flow, tokens_max, act);
+  return parts_->reclaims.Purge(step, choice, tokens_max, act);
 }
 
-Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const AdminAct& act) {
+Result<DrainAnswer> Core::Drain(const Step& step, const FlowChoice& choice, bool on,
+                                const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->rule_book.Drain(step, flow, on, act);
+  return parts_->rule_book.Drain(step, choice, on, act);
+}
+
+Result<NamespacePage> Core::ActOnNamespace(const Step& step, NamespaceAct what,
+                                           const NamespacePiece& piece, const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  NamespacePage page;
+  if (what == NamespaceAct::kReclaim) {
+    page.reclaimed = parts_->reclaims.ReclaimNamespace(step, piece, act);
+    return page;
+  }
+  Result<DrainPage> drained =
+      parts_->rule_book.DrainNamespace(step, piece, what == NamespaceAct::kDrain, act);
+  if (!drained.ok()) return drained.status();
+  page.drained = *drained;
+  return page;
 }
 
 void Core::SetDiskLow(bool low) {
@@ -195,6 +220,13 @@ Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& s
 }
 
 Status Core::ClaimNamespace(const RuleClaim& claim) { return parts_->rule_book.Claim(claim); }
+
+void Core::NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
+                            const Status& why) {
+  parts_->rule_book.NoteRefused(now, source, name_space, why);
+}
+
+void Core::SetOptions(const CoreOptions& options) { parts_->books.SetOptions(options); }
 
 void Core::OnTime(const Step& step) {
   const GrantsAtEnd grants(&parts_->admission, step);

@@ -17,10 +17,10 @@
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
 //   OtherKind    rules asked for what they do not say           > Books
 //   Room         which limit is in the way of a grant           > Books
-//   Groups       acquire_all                     > Books, Waiting, OtherKind, Room
+//   Rates        calls a second                                 > Books, OtherKind
+//   Groups       acquire_all              > Books, Waiting, OtherKind, Room, Rates
 //   Admission    acquire, cancel, grants         > Books, Absence, Waiting, OtherKind, Room, Groups
 //   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
-//   Rates        calls a second                                 > Books, OtherKind
 //   Listings     pages of tokens                                > Books
 //   Seals        the end of each batch                          > Books
 //   Loading      recovery; gone after FinishLoad                > Books
@@ -66,6 +66,13 @@ class TokenTable;
 class WaitQueues;
 struct RuleSet;
 
+enum class NamespaceAct : uint8_t { kReclaim, kDrain, kUndrain };
+
+struct NamespacePage {
+  ReclaimPage reclaimed{};  // Of kReclaim.
+  DrainPage drained{};      // Of the others.
+};
+
 class Core {
  public:
   explicit Core(const CoreOptions& options);
@@ -91,6 +98,9 @@ class Core {
   Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
   // Messages of the session have come.
   void Heard(SessionSlot session, Instant now);
+  // The same for a connection of Sentinel's frames, whose session ends with it.
+  Result<HelloAnswer> HelloOfSentinel(const Step& step, std::string_view name_space,
+                                      std::string_view display_id);
   // One connection of the session is gone, and with it its waiters, which have this owner.
   // `display_id`: as in its Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
@@ -133,18 +143,26 @@ class Core {
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
   // Take back up to `tokens_max` tokens, the oldest first. Of a client id those of all instances,
   // one session after the other, or of the one that is given. A client id that begins with '@'
-  // names the sessions of connections. kNotFound for a flow without a rule and tokens; Purge is for
-  // flows whose rule was removed, and kInvalidArgument for others.
+  // names the sessions of connections. Of both kinds of a flow id, those of the rule of the flow
+  // come first. kNotFound for a flow without a rule and tokens; Purge is for flows whose rule was
+  // removed, and kInvalidArgument if none of the chosen is such a one.
   ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
                               const AdminAct& act);
-  Result<ReclaimAnswer> ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
+  Result<ReclaimAnswer> ReclaimFlow(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                     const AdminAct& act);
-  Result<ReclaimAnswer> Purge(const Step& step, FlowId flow, uint32_t tokens_max,
+  Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                               const AdminAct& act);
   // Stops the grants of a rule, or lets them go on. It holds across restarts and changes of the
-  // rule, and ends when the rule is removed. kOk, also when nothing changes; kNoRuleExists.
+  // rule, and ends when the rule is removed. kOk, also when nothing changes, with the sums of the
+  // chosen rules; kNoRuleExists.
   // kResourceExhausted as for ReplaceRules while the disk is low.
-  Result<DrainAnswer> Drain(const Step& step, FlowId flow, bool on, const AdminAct& act);
+  Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
+                            const AdminAct& act);
+  // One of these acts on all of a namespace, in pieces by flow id: on the tokens of its rules'
+  // flows, in force or removed, or on the rules that it has in force. A namespace that is not known
+  // has neither.
+  Result<NamespacePage> ActOnNamespace(const Step& step, NamespaceAct what,
+                                       const NamespacePiece& piece, const AdminAct& act);
 
   // The ledger's disk is nearly full, or has room again. While it is nearly full nothing is
   // granted: kTooManyRequest, also to waiters whose turn comes, and rules that come by RPC and
@@ -159,8 +177,14 @@ class Core {
   // flow ids never for flows_max. TakeNotices reports the sets, but for a set that came by RPC and
   // changes nothing: that its caller reports. See RuleSetRefs (core/rules/rule_set.h).
   Status ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets);
-  // RuleSink::Claim.
+  // RuleSink::Claim, RuleSink::NoteRefused.
   Status ClaimNamespace(const RuleClaim& claim);
+  void NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
+                        const Status& why);
+
+  // --- Options. ---
+  // Books::SetOptions.
+  void SetOptions(const CoreOptions& options);
 
   // --- Time. ---
   // Does what has become due, a bounded piece at a time. Call at NextDeadline or later.

@@ -9,11 +9,27 @@
 
 namespace nowcalls::core {
 
-FlowSlot FlowTable::Find(FlowId id) const {
-  return slots_.Find(HashOf(id), [&](FlowSlot slot) { return at(slot).id == id; });
+FlowSlot FlowTable::Find(const FlowKey& key) const {
+  return slots_.Find(HashOf(key.id), [&](FlowSlot slot) { return at(slot).key() == key; });
 }
 
-// Another flow may have the hash; a look at the id would wait for the first of the wanted lines.
+std::vector<FlowSlot> FlowTable::FindAll(const FlowChoice& choice) const {
+  std::vector<FlowSlot> found;
+  for (const FlowKind kind : kFlowKinds) {
+    if (choice.kind.value_or(kind) != kind) continue;
+    const FlowSlot slot = Find({choice.id, kind});
+    if (slot != kNoFlow) found.push_back(slot);
+  }
+  return found;
+}
+
+FlowSlot FlowTable::FindOther(const FlowKey& key) const {
+  const FlowSlot slot = Find({key.id, OtherThan(key.kind)});
+  return slot != kNoFlow && at(slot).active() ? slot : kNoFlow;
+}
+
+// Another flow may have the hash, such as that of the other kind; a look at the flow would wait for
+// the first of the wanted lines.
 void FlowTable::Prefetch(FlowId id) const {
   const FlowSlot slot = slots_.Find(HashOf(id), [](FlowSlot) { return true; });
   if (slot != kNoFlow) PrefetchAt(slot);
@@ -27,12 +43,13 @@ void FlowTable::PrefetchAt(FlowSlot slot) const {
   PrefetchForWriting(&flow.held_times);  // Most tokens end soon.
 }
 
-FlowSlot FlowTable::FindOrAdd(FlowId id) {
-  if (const FlowSlot found = Find(id); found != kNoFlow) return found;
+FlowSlot FlowTable::FindOrAdd(const FlowKey& key) {
+  if (const FlowSlot found = Find(key); found != kNoFlow) return found;
   const FlowSlot slot = flows_.Take();
-  at(slot).id = id;
-  slots_.Insert(HashOf(id), slot);
-  by_id_.emplace(id.value, slot);
+  at(slot).id = key.id;
+  at(slot).keyed = key.kind == FlowKind::kValue;
+  slots_.Insert(HashOf(key.id), slot);
+  by_key_.emplace(key, slot);
   return slot;
 }
 
@@ -41,7 +58,7 @@ void FlowTable::Erase(FlowSlot slot) {
   NOWCALLS_CHECK(flow.tokens.size == 0 && flow.lane.now_calls == 0 && flow.keys == 0);
   CountOut(flow);
   slots_.Erase(HashOf(flow.id), slot);
-  by_id_.erase(flow.id.value);
+  by_key_.erase(flow.key());
   flows_.Return(slot);
 }
 
@@ -54,13 +71,19 @@ NamespaceSlot FlowTable::FindOrAddNamespace(std::string_view name) {
   if (const NamespaceSlot found = FindNamespace(name); found != kNoNamespace) return found;
   const NamespaceSlot slot = namespaces_.Take();
   namespaces_[slot].name = std::string(name);
+  namespaces_[slot].guard = guards_.Of(name);
   namespace_slots_.emplace(std::string(name), slot);
   return slot;
 }
 
+void FlowTable::SetGuards(NamespaceGuards guards) {
+  guards_ = std::move(guards);
+  for (const auto& [name, slot] : namespace_slots_) namespaces_[slot].guard = guards_.Of(name);
+}
+
 void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
   Namespace& name_space = namespaces_[slot];
-  if (name_space.sessions > 0 || !name_space.rule_ids.empty() || name_space.removed_rules > 0) {
+  if (name_space.sessions > 0 || !name_space.rule_keys.empty() || name_space.removed_rules > 0) {
     return;
   }
   if (!name_space.claimed_by.empty()) return;
@@ -73,12 +96,12 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   Flow& flow = at(slot);
   CountOut(flow);
   ++rules_;
-  namespaces_[name_space].rule_ids.insert(flow.id.value);
+  namespaces_[name_space].rule_keys.insert(flow.key());
   flow.name_space = name_space;
   flow.removed = false;
   flow.rule = std::make_unique<Rule>(rule);
   ++flow.rule_number;
-  flow.keyed = rule.param.has_value();
+  NOWCALLS_CHECK(rule.key() == flow.key());
   NOWCALLS_CHECK(!flow.keyed || ItemsAreSorted(*rule.param));
   flow.lane.level_count = rule.count;
   flow.level_by_session = rule.threshold_type == ThresholdType::kAvgLocal;
@@ -141,7 +164,7 @@ void FlowTable::CountOut(const Flow& flow) {
     --name_space.removed_rules;
   } else {
     --rules_;
-    name_space.rule_ids.erase(flow.id.value);
+    name_space.rule_keys.erase(flow.key());
   }
 }
 

@@ -1,8 +1,10 @@
-// FlowTable: flows by id, with their rule, their lane and the list of their tokens; their keys, and
-// the namespaces that own rules and count sessions.
+// FlowTable: flows by id and kind, with their rule, their lane and the list of their tokens; their
+// keys, and the namespaces that own rules and count sessions.
 //
-// Thread: loop. A flow exists while it has an active rule or live tokens. Slots are stable and
-// reused.
+// Thread: loop. A flow id has at most two flows, one of each kind (nowcalls/flow_kind.h): that of
+// its rule of the flow and that of its rule by value. Only those who have an id ask for the kind;
+// behind a slot the two have nothing in common. A flow exists while it has an active rule or live
+// tokens. Slots are stable and reused.
 #ifndef NOWCALLS_CORE_FLOW_TABLE_H_
 #define NOWCALLS_CORE_FLOW_TABLE_H_
 
@@ -21,6 +23,7 @@
 #include "base/keyed_hash.h"
 #include "core/key_table.h"
 #include "core/lane.h"
+#include "core/namespace_guards.h"
 #include "core/rules/param_items.h"
 #include "core/rules/rule.h"
 #include "core/slot.h"
@@ -30,6 +33,7 @@
 #include "core/time_histogram.h"
 #include "core/token_table.h"
 #include "nowcalls/call_outcome.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -61,7 +65,7 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   int64_t hold_ms = 0;
   bool level_by_session = false;  // Copies of what the rule says, as the next two.
   bool shadow = false;
-  bool keyed = false;  // It has a parameter: each value has a lane of its own.
+  bool keyed = false;  // Of kind kValue: each value has a lane of its own.
   // The namespace has given the rule up while tokens are out. It grants nothing; its times hold.
   bool removed = false;
   bool draining = false;         // In force, but an administrator has stopped its grants.
@@ -85,6 +89,7 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   // Of the waits that were answered since then, whatever the answer. Null before the first.
   std::unique_ptr<TimeHistogram> waited_times;
 
+  FlowKey key() const { return {id, FlowKindIf(keyed)}; }
   bool active() const { return rule != nullptr && !removed; }
   // When a token's longest hold is over, whatever is kept; INT64_MAX without a bound.
   int64_t HoldEndMs(int64_t issued_ms) const {
@@ -94,25 +99,35 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
 static_assert(sizeof(Flow) == 1024);
 static_assert(offsetof(Flow, counters) == size_t{2} * 64, "see PrefetchAt");
 
+// How the last loads of a namespace's rules went, in this run of the server.
+struct RuleLoads {
+  int64_t loaded_ms = 0;   // When a set came into force; 0: none has.
+  uint64_t warnings = 0;   // About the set in force (ParsedRules::warnings).
+  int64_t refused_ms = 0;  // When a later one was refused, the last time; 0: none was.
+  std::string refusal{};   // Why.
+};
+
 struct Namespace {
   std::string name;
   uint32_t sessions_online = 0;
-  uint32_t sessions = 0;              // Online or offline.
-  absl::btree_set<int64_t> rule_ids;  // Flow ids of its active rules.
+  uint32_t sessions = 0;               // Online or offline.
+  absl::btree_set<FlowKey> rule_keys;  // Flows of its active rules.
   uint32_t removed_rules = 0;
-  // Lanes that have waiters and a level that changes with the sessions online, by flow id.
-  using FlowAndKey = std::pair<int64_t, KeySlot>;
+  // Lanes that have waiters and a level that changes with the sessions online, by flow.
+  using FlowAndKey = std::pair<FlowKey, KeySlot>;
   absl::btree_set<FlowAndKey> waiting_for_sessions;
   uint64_t levels_changed = 0;  // How often the levels of these lanes have changed.
   // In the wake list: its lanes are looked at in pieces, from behind `wake_after` on. `wake_again`:
   // and once more from the first.
   bool to_wake = false;
   bool wake_again = false;
-  FlowAndKey wake_after{0, kNoKey};  // Flow ids begin with 1.
+  FlowAndKey wake_after{FlowKey{}, kNoKey};  // Flow ids begin with 1.
   // The source of its active rules, as the ledger has it. Empty without rules, or when a version of
   // the server loaded them that did not record the source.
   std::string source;
   std::string claimed_by;  // The source that claimed it in this run; empty: none has.
+  RuleLoads loads;
+  uint32_t guard = 0;  // NamespaceGuards::Of its name.
 };
 
 class FlowTable {
@@ -123,7 +138,11 @@ class FlowTable {
       : hash_key_(hash_key), keys_(hash_key) {}
 
   // kNoFlow if there is none.
-  FlowSlot Find(FlowId id) const;
+  FlowSlot Find(const FlowKey& key) const;
+  // Those that exist: two at most, the rule of the flow first.
+  std::vector<FlowSlot> FindAll(const FlowChoice& choice) const;
+  // The id's flow of the other kind, if that has an active rule; else kNoFlow.
+  FlowSlot FindOther(const FlowKey& key) const;
   // Whether a call's flow is most often in no cache.
   bool many() const { return size() >= kTableSizes.many_flows; }
   // Begins to load what Find, or Prefetch, will look at soon.
@@ -132,13 +151,13 @@ class FlowTable {
   void Prefetch(FlowId id) const;
   void PrefetchAt(FlowSlot slot) const;
   // The flow, made now if there is none.
-  FlowSlot FindOrAdd(FlowId id);
+  FlowSlot FindOrAdd(const FlowKey& key);
   // Erases the flow, with its rule if it has one. REQUIRES: no tokens.
   void Erase(FlowSlot slot);
 
   Flow& at(FlowSlot slot) { return flows_[slot]; }
   const Flow& at(FlowSlot slot) const { return flows_[slot]; }
-  size_t size() const { return by_id_.size(); }
+  size_t size() const { return by_key_.size(); }
   KeyTable& keys() { return keys_; }
   const KeyTable& keys() const { return keys_; }
   Lane& lane(const LaneRef& ref) {
@@ -148,11 +167,13 @@ class FlowTable {
   const Lane& LaneOf(const Flow& flow, KeySlot key) const {
     return key == kNoKey ? flow.lane : keys_.at(key).lane;
   }
-  // In ascending order of flow id.
-  const absl::btree_map<int64_t, FlowSlot>& by_id() const { return by_id_; }
+  // In ascending order of flow id, the rule of the flow before that by value.
+  const absl::btree_map<FlowKey, FlowSlot>& by_key() const { return by_key_; }
 
   NamespaceSlot FindNamespace(std::string_view name) const;
   NamespaceSlot FindOrAddNamespace(std::string_view name);
+  // For the namespaces that are there, and those to come.
+  void SetGuards(NamespaceGuards guards);
   // Forgets a namespace that has neither sessions nor rules, active or removed, and is not claimed;
   // keeps any other.
   void EraseNamespaceIfUnused(NamespaceSlot slot);
@@ -185,7 +206,7 @@ class FlowTable {
 
   // Active rules over all namespaces.
   size_t rules() const { return rules_; }
-  // Makes the rule the active one of the flow.
+  // Makes the rule the active one of the flow. REQUIRES: it is of the flow's id and kind.
   void SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule, double timeout_factor);
   // REQUIRES: an active rule.
   void MarkRemoved(FlowSlot slot);
@@ -198,6 +219,7 @@ class FlowTable {
   void RefreshKey(KeySlot slot);
 
  private:
+  // Both flows of an id have one hash, so that what is loaded ahead needs no kind.
   uint32_t HashOf(FlowId id) const {
     return static_cast<uint32_t>(MixBits(static_cast<uint64_t>(id.value) ^ hash_key_[0]));
   }
@@ -217,9 +239,10 @@ class FlowTable {
   SlotArena<FlowSlot, Flow, kTableSizes.flow_chunk> flows_;
   SlotTable<FlowSlot> slots_;  // By flow id.
   KeyTable keys_;
-  absl::btree_map<int64_t, FlowSlot> by_id_;
+  absl::btree_map<FlowKey, FlowSlot> by_key_;
   SlotArena<NamespaceSlot, Namespace, 16> namespaces_;
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
+  NamespaceGuards guards_;
   size_t rules_ = 0;
 };
 

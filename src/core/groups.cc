@@ -11,11 +11,27 @@ struct Groups::Item {
   int64_t count = 0;
   uint32_t position = 0;  // In the request.
   std::optional<Param> param{};
-  // Since FindLanes.
+  bool rate = false;
+  // Since FindLanes. Of a rate, only the flow.
   LaneRef lane{};
   // Since FirstInTheWay: of this lane, if shadow mode does not let it pass.
   RefusedBy limit = RefusedBy::kNone;
+  // Since AskRates, of a rate.
+  RateAnswer asked{};
+
+  FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
+
+namespace {
+
+// Of a group or a request.
+template <typename AnyItems>
+size_t CountTokens(const AnyItems& items) {
+  return static_cast<size_t>(
+      std::count_if(items.begin(), items.end(), [](const auto& item) { return !item.rate; }));
+}
+
+}  // namespace
 
 // The keys of the items' lanes. Those that got neither a token nor a waiter are erased at the end.
 class Groups::Lanes {
@@ -55,16 +71,18 @@ std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot se
 
   // Refusals that no wait helps.
   const Lanes lanes(&books_->flows(), &items);
-  if (auto refused = FindLanes(&items, /*is_new=*/true)) return refused;
-  if (const RefusedBy full = room_->ServerLimit(items.size()); full != RefusedBy::kNone) {
+  if (auto refused = FindLanes(step, &items, /*is_new=*/true)) return refused;
+  if (const RefusedBy full = ServerLimit(items); full != RefusedBy::kNone) {
     return RefuseAll(items, TokenStatus::kTooManyRequest, full);
   }
-  if (auto refused = FindOverLevel(session_slot, items)) return refused;
+  if (auto refused = FindOverLevel(step, session_slot, &items)) return refused;
 
   // The first lane in the way, if any.
   const Item* in_way = FirstInTheWay(session_slot, request.prioritized, UINT64_MAX, {}, &items);
   if (in_way == nullptr) {
-    return Grant(step, session_slot, request.request_id, request.hold_ms, items);
+    if (auto refused = AskRates(step, request.prioritized, &items)) return refused;
+    return Grant(step, {session_slot, request.request_id, request.hold_ms, request.prioritized},
+                 items);
   }
   const AcquireRequest one{.flow = in_way->flow,
                            .count = in_way->count,
@@ -74,11 +92,12 @@ std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot se
                            .hold_ms = request.hold_ms};
   const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(in_way->lane.flow_slot), one);
   if (wait_ms == 0) return Refuse(*in_way, TokenStatus::kBlocked, in_way->limit);
-  if (!waiting_->HasRoomFor(in_way->lane, ticket.owner)) {
+  WaitingGroup group = ToKeep(items);
+  if (!waiting_->HasRoomFor(in_way->lane, ticket.owner, WaitQueues::BytesOf(group))) {
     return Refuse(*in_way, TokenStatus::kBlocked, RefusedBy::kQueueFull);
   }
   waiting_->SetGroup(waiting_->Add(step, session_slot, in_way->lane, one, wait_ms, ticket),
-                     ToKeep(items));
+                     std::move(group));
   return std::nullopt;
 }
 
@@ -88,7 +107,7 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
   Items items = ItemsOf(*waiting_->queues().GroupOf(slot));
   const auto cost = static_cast<uint32_t>(items.size());
   const Lanes lanes(&books_->flows(), &items);
-  if (auto refused = FindLanes(&items, /*is_new=*/false)) {
+  if (auto refused = FindLanes(step, &items, /*is_new=*/false)) {
     waiting_->AnswerAll(step, slot, *std::move(refused));
     return cost;
   }
@@ -98,14 +117,19 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
     waiting_->Move(slot, in_way->lane, static_cast<uint32_t>(in_way->count));
     return cost;
   }
-  if (const RefusedBy full = room_->ServerLimit(items.size()); full != RefusedBy::kNone) {
+  if (const RefusedBy full = ServerLimit(items); full != RefusedBy::kNone) {
     waiting_->AnswerAll(step, slot, RefuseAll(items, TokenStatus::kTooManyRequest, full));
+    return cost;
+  }
+  if (auto refused = AskRates(step, waiter.prioritized, &items)) {
+    waiting_->AnswerAll(step, slot, *std::move(refused));
     return cost;
   }
   books_->Count(&books_->flows().at(waiter.lane.flow_slot),
                 [](FlowCounters* c) { ++c->granted_from_queue; });
-  waiting_->AnswerAll(step, slot,
-                      Grant(step, waiter.session_slot, waiter.request_id, waiter.hold_ms, items));
+  AcquireAllAnswer granted = Grant(
+      step, {waiter.session_slot, waiter.request_id, waiter.hold_ms, waiter.prioritized}, items);
+  waiting_->AnswerAll(step, slot, std::move(granted));
   return cost;
 }
 
@@ -116,11 +140,12 @@ Groups::Items Groups::InOrder(const AcquireAllRequest& request) {
     items.push_back({.flow = item.flow,
                      .count = item.count,
                      .position = static_cast<uint32_t>(items.size()),
-                     .param = item.param});
+                     .param = item.param,
+                     .rate = item.rate});
   }
   const auto order = [](const Item& item) {
     const Param param = item.param.value_or(Param{});
-    return std::tuple(item.flow.value, item.param.has_value(), param.type, param.bytes);
+    return std::tuple(item.flow.value, item.param.has_value(), param.type, param.bytes, item.rate);
   };
   std::sort(items.begin(), items.end(),
             [&](const Item& a, const Item& b) { return order(a) < order(b); });
@@ -132,6 +157,7 @@ Groups::Items Groups::ItemsOf(const WaitingGroup& group) {
   items.reserve(group.size());
   for (const GroupItem& kept : group) {
     items.push_back({.flow = kept.flow, .count = kept.count, .position = kept.position});
+    items.back().rate = kept.rate;
     if (kept.param.has_value()) items.back().param = kept.param->view();
   }
   return items;
@@ -143,6 +169,7 @@ WaitingGroup Groups::ToKeep(const Items& items) {
   for (const Item& item : items) {
     group.push_back(
         {.flow = item.flow, .count = static_cast<uint32_t>(item.count), .position = item.position});
+    group.back().rate = item.rate;
     if (item.param.has_value()) group.back().param.emplace(*item.param);
   }
   return group;
@@ -152,6 +179,7 @@ bool Groups::IsSame(const Items& items, const WaitingGroup& group) {
   return std::equal(items.begin(), items.end(), group.begin(), group.end(),
                     [](const Item& item, const GroupItem& kept) {
                       return item.flow == kept.flow && item.count == kept.count &&
+                             item.rate == kept.rate &&
                              item.param.has_value() == kept.param.has_value() &&
                              (!item.param.has_value() || *item.param == kept.param->view());
                     });
@@ -176,7 +204,7 @@ bool Groups::AnswerByRequestId(const Step& step, SessionSlot session_slot, const
 }
 
 // The live tokens of the request id are the answer if they are those that the request asks for, no
-// more and no less. A part of a group is no group.
+// more and no less. A part of a group is no group. Rates were taken with them, and are not again.
 AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_slot,
                                         const Items& items, uint64_t request_id) {
   AcquireAllAnswer answer{.status = TokenStatus::kOk,
@@ -192,7 +220,7 @@ AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_sl
     if (key != kNoKey) param = flows.keys().at(key).value.view();
     const FlowId flow = flows.at(entry.flow_slot).id;
     const auto item = std::find_if(items.begin(), items.end(), [&](const Item& i) {
-      return i.flow == flow && i.param == param && i.count == entry.count;
+      return !i.rate && i.flow == flow && i.param == param && i.count == entry.count;
     });
     if (item == items.end()) {
       others = true;
@@ -202,7 +230,7 @@ AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_sl
     answer.tokens[item->position] = {books_->IdOf(entry), Fence{entry.fence},
                                      std::max<int64_t>(0, entry.deadline_ms - step.now.ms)};
   });
-  if (!others && found == items.size()) return answer;
+  if (!others && found == CountTokens(items)) return answer;
   return RefuseAll(items, TokenStatus::kBadRequest, RefusedBy::kRequestId);
 }
 
@@ -238,42 +266,93 @@ bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& item
 
 // Finds the lane of each item, and makes the keys that there are not. An answer: the first item
 // that its rule refuses, whatever room there is.
-std::optional<AcquireAllAnswer> Groups::FindLanes(Items* items, bool is_new) {
-  FlowTable& flows = books_->flows();
+std::optional<AcquireAllAnswer> Groups::FindLanes(const Step& step, Items* items, bool is_new) {
   for (Item& item : *items) {
-    const FlowSlot slot = flows.Find(item.flow);
-    if (slot == kNoFlow || !flows.at(slot).active()) {
-      return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item.flow};
-    }
-    Flow& flow = flows.at(slot);
-    item.lane = {slot};
-    if (flow.keyed != item.param.has_value()) {
-      return Refuse(item, TokenStatus::kBadRequest, RefusedBy::kParam);
-    }
-    if (flow.keyed) {
-      if (flows.keys().size() >= books_->options().limits.keys_max &&
-          flows.keys().Find(slot, *item.param) == kNoKey) {
-        return Refuse(item, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
-      }
-      item.lane.key_slot = flows.FindOrAddKey(slot, *item.param);
-    }
-    if (is_new) other_kind_->OnAcquire(&flow);
-    if (flow.draining) return Refuse(item, TokenStatus::kBlocked, RefusedBy::kDraining);
+    if (auto refused = FindLane(step, &item, is_new)) return refused;
   }
   return std::nullopt;
 }
 
-// An answer: the first item that asks for more than its rule allows to anybody.
-std::optional<AcquireAllAnswer> Groups::FindOverLevel(SessionSlot session_slot,
-                                                      const Items& items) {
-  for (const Item& item : items) {
-    const Flow& flow = books_->flows().at(item.lane.flow_slot);
-    const RefusedBy limit = room_->LimitOf(flow, item.lane.key_slot, session_slot, item.count);
-    if (limit == RefusedBy::kOverLevel && !flow.shadow) {
-      return Refuse(item, TokenStatus::kBlocked, limit);
+std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, bool is_new) {
+  FlowTable& flows = books_->flows();
+  const FlowSlot slot = flows.Find(item->key());
+  if (slot == kNoFlow || !flows.at(slot).active()) {
+    item->lane = {flows.FindOther(item->key())};
+    if (item->lane.flow_slot != kNoFlow) {
+      return Refuse(*item, TokenStatus::kBadRequest, RefusedBy::kParam);
     }
+    return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item->flow};
+  }
+  Flow& flow = flows.at(slot);
+  item->lane = {slot};
+  if (flow.keyed && !item->rate) {
+    if (flows.keys().size() >= books_->options().limits.keys_max &&
+        flows.keys().Find(slot, *item->param) == kNoKey) {
+      return Refuse(*item, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
+    }
+    item->lane.key_slot = flows.FindOrAddKey(slot, *item->param);
+  }
+  if (is_new && item->rate) {
+    other_kind_->OnRequest(&flow);
+  } else if (is_new) {
+    other_kind_->OnAcquire(&flow);
+  }
+  if (flow.draining) return Refuse(*item, TokenStatus::kBlocked, RefusedBy::kDraining);
+  if (is_new && item->rate && !rates_->PassesGuard(step, flow.name_space)) {
+    return Refuse(*item, TokenStatus::kTooManyRequest, RefusedBy::kNamespaceQps);
   }
   return std::nullopt;
+}
+
+// Rates alone need no room of the server.
+RefusedBy Groups::ServerLimit(const Items& items) const {
+  const size_t tokens = CountTokens(items);
+  return tokens == 0 ? RefusedBy::kNone : room_->ServerLimit(tokens);
+}
+
+// An answer: the first item that asks for more than its rule allows to anybody.
+std::optional<AcquireAllAnswer> Groups::FindOverLevel(const Step& step, SessionSlot session_slot,
+                                                      Items* items) {
+  for (Item& item : *items) {
+    const Flow& flow = books_->flows().at(item.lane.flow_slot);
+    if (flow.shadow) continue;
+    if (item.rate) {
+      if (rates_->MayEverPass(WishOf(item, /*prioritized=*/false))) continue;
+      item.asked = {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kOverLevel};
+      return RefuseRate(step, item);
+    }
+    const RefusedBy limit = room_->LimitOf(flow, item.lane.key_slot, session_slot, item.count);
+    if (limit == RefusedBy::kOverLevel) return Refuse(item, TokenStatus::kBlocked, limit);
+  }
+  return std::nullopt;
+}
+
+Rates::Wish Groups::WishOf(const Item& item, bool prioritized) {
+  return {.flow = item.lane.flow_slot,
+          .count = item.count,
+          .param = item.param,
+          .prioritized = prioritized};
+}
+
+// Asks all rates, and takes none. An answer: the first that does not let the calls pass.
+std::optional<AcquireAllAnswer> Groups::AskRates(const Step& step, bool prioritized, Items* items) {
+  for (Item& item : *items) {
+    if (!item.rate) continue;
+    const Rates::Wish wish = WishOf(item, prioritized);
+    item.asked = rates_->Ask(step, wish);
+    const bool shadow = books_->flows().at(item.lane.flow_slot).shadow;
+    if (item.asked.status == TokenStatus::kBlocked && !shadow) return RefuseRate(step, item);
+  }
+  return std::nullopt;
+}
+
+// REQUIRES: item.asked is a refusal, which is counted here.
+AcquireAllAnswer Groups::RefuseRate(const Step& step, const Item& item) {
+  rates_->Conclude(step, WishOf(item, /*prioritized=*/false), item.asked);
+  AcquireAllAnswer refused{
+      .status = TokenStatus::kBlocked, .refused_by = item.asked.refused_by, .flow = item.flow};
+  if (item.param.has_value()) refused.value.emplace(*item.param);
+  return refused;
 }
 
 // The first item whose lane has no room for it, or waiters that are before it; null: none. In the
@@ -282,6 +361,7 @@ const Groups::Item* Groups::FirstInTheWay(SessionSlot session_slot, bool priorit
                                           uint64_t number, const LaneRef& standing_in,
                                           Items* items) {
   for (Item& item : *items) {
+    if (item.rate) continue;
     const Flow& flow = books_->flows().at(item.lane.flow_slot);
     item.limit = room_->LimitOf(flow, item.lane.key_slot, session_slot, item.count);
     if (item.limit == RefusedBy::kNone && item.lane != standing_in &&
@@ -294,44 +374,57 @@ const Groups::Item* Groups::FirstInTheWay(SessionSlot session_slot, bool priorit
 }
 
 // In the order of the request, so that fences ascend in it. Shadow mode only counts limits.
-AcquireAllAnswer Groups::Grant(const Step& step, SessionSlot session_slot, uint64_t request_id,
-                               int64_t hold_ms, const Items& items) {
+AcquireAllAnswer Groups::Grant(const Step& step, const Terms& terms, const Items& items) {
   std::vector<const Item*> in_request(items.size());
   for (const Item& item : items) in_request[item.position] = &item;
   AcquireAllAnswer answer{.status = TokenStatus::kOk};
   answer.tokens.reserve(items.size());
   for (const Item* item : in_request) {
-    Flow& flow = books_->flows().at(item->lane.flow_slot);
-    if (item->limit != RefusedBy::kNone) {
-      const auto limit = static_cast<size_t>(item->limit);
-      books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    if (!item->rate) {
+      answer.tokens.push_back(GrantToken(step, terms, *item));
+      continue;
     }
-    const TokenSlot token = books_->IssueToken(step, {.session_slot = session_slot,
-                                                      .lane = item->lane,
-                                                      .count = static_cast<uint32_t>(item->count),
-                                                      .request_id = request_id,
-                                                      .hold_ms = hold_ms});
-    const TokenEntry& entry = books_->tokens().at(token);
-    answer.tokens.push_back(
-        {books_->IdOf(entry), Fence{entry.fence}, entry.deadline_ms - step.now.ms});
-    // At its cap now, the session may have waiters that no longer stand in the way of others.
-    if (flow.held_by_session != nullptr) books_->wake_list().Add(item->lane);
+    const RateAnswer taken = rates_->Conclude(step, WishOf(*item, terms.prioritized), item->asked);
+    answer.tokens.push_back({TokenId{}, Fence{}, taken.wait_ms});
   }
   return answer;
 }
 
+GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item& item) {
+  Flow& flow = books_->flows().at(item.lane.flow_slot);
+  if (item.limit != RefusedBy::kNone) {
+    const auto limit = static_cast<size_t>(item.limit);
+    books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+  }
+  const TokenSlot token = books_->IssueToken(step, {.session_slot = terms.session_slot,
+                                                    .lane = item.lane,
+                                                    .count = static_cast<uint32_t>(item.count),
+                                                    .request_id = terms.request_id,
+                                                    .hold_ms = terms.hold_ms});
+  // At its cap now, the session may have waiters that no longer stand in the way of others.
+  if (flow.held_by_session != nullptr) books_->wake_list().Add(item.lane);
+  const TokenEntry& entry = books_->tokens().at(token);
+  return {books_->IdOf(entry), Fence{entry.fence}, entry.deadline_ms - step.now.ms};
+}
+
 AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy limit) {
   const AcquireAnswer one = books_->Refuse(item.lane, status, limit);
-  return {.status = status,
-          .refused_by = limit,
-          .flow = item.flow,
-          .now_calls = one.now_calls,
-          .level = one.level};
+  AcquireAllAnswer answer{
+      .status = status, .refused_by = limit, .flow = item.flow, .now_calls = 0, .level = 0};
+  if (!item.rate) {
+    answer.now_calls = one.now_calls;
+    answer.level = one.level;
+  }
+  const bool of_value = limit == RefusedBy::kParam || limit == RefusedBy::kOverLevel;
+  if (status == TokenStatus::kBlocked && of_value && item.param.has_value()) {
+    answer.value.emplace(*item.param);
+  }
+  return answer;
 }
 
 // No rule's doing. It is counted under the first flow, if that exists.
 AcquireAllAnswer Groups::RefuseAll(const Items& items, TokenStatus status, RefusedBy limit) {
-  const FlowSlot slot = books_->flows().Find(items.front().flow);
+  const FlowSlot slot = books_->flows().Find(items.front().key());
   if (slot != kNoFlow) books_->Refuse({slot}, status, limit);
   return {.status = status, .refused_by = limit};
 }

@@ -1,4 +1,4 @@
-// Groups: acquire_all, which takes all tokens of a request, or none.
+// Groups: acquire_all, which takes all items of a request, tokens and rates, or none.
 //
 // Thread: loop. A group is the request's items in a fixed order: by flow id, then by parameter.
 // All of them are granted in one call, and so in one batch.
@@ -8,7 +8,11 @@
 // looked at. If another lane is in the way by then, the group moves into that one's line, to the
 // place that its arrival gives it. The line that it leaves goes on without it.
 //
-// Groups asks Room for limits and Waiting for lines. It knows tokens only through Books.
+// Items that are rates are asked when all lanes have room, and taken with the grant. A rate that is
+// in the way refuses the group at once, and no rate has been taken then.
+//
+// Groups asks Room for limits, Waiting for lines and Rates for rates. It knows tokens only through
+// Books.
 #ifndef NOWCALLS_CORE_GROUPS_H_
 #define NOWCALLS_CORE_GROUPS_H_
 
@@ -20,6 +24,7 @@
 #include "core/answers.h"
 #include "core/books.h"
 #include "core/other_kind.h"
+#include "core/rates.h"
 #include "core/room.h"
 #include "core/slot.h"
 #include "core/step.h"
@@ -31,8 +36,8 @@ namespace nowcalls::core {
 
 class Groups {
  public:
-  Groups(Books* books, Waiting* waiting, OtherKind* other_kind, const Room* room)
-      : books_(books), waiting_(waiting), other_kind_(other_kind), room_(room) {}
+  Groups(Books* books, Waiting* waiting, OtherKind* other_kind, const Room* room, Rates* rates)
+      : books_(books), waiting_(waiting), other_kind_(other_kind), room_(room), rates_(rates) {}
 
   // See Core.
   std::optional<AcquireAllAnswer> Acquire(const Step& step, SessionSlot session_slot,
@@ -61,12 +66,24 @@ class Groups {
                       const AcquireAllRequest& request, WaitTicket ticket,
                       std::optional<AcquireAllAnswer>* answer);
 
-  std::optional<AcquireAllAnswer> FindLanes(Items* items, bool is_new);
-  std::optional<AcquireAllAnswer> FindOverLevel(SessionSlot session_slot, const Items& items);
+  std::optional<AcquireAllAnswer> FindLanes(const Step& step, Items* items, bool is_new);
+  std::optional<AcquireAllAnswer> FindLane(const Step& step, Item* item, bool is_new);
+  RefusedBy ServerLimit(const Items& items) const;
+  std::optional<AcquireAllAnswer> FindOverLevel(const Step& step, SessionSlot session_slot,
+                                                Items* items);
   const Item* FirstInTheWay(SessionSlot session_slot, bool prioritized, uint64_t number,
                             const LaneRef& standing_in, Items* items);
-  AcquireAllAnswer Grant(const Step& step, SessionSlot session_slot, uint64_t request_id,
-                         int64_t hold_ms, const Items& items);
+  std::optional<AcquireAllAnswer> AskRates(const Step& step, bool prioritized, Items* items);
+  AcquireAllAnswer RefuseRate(const Step& step, const Item& item);
+  static Rates::Wish WishOf(const Item& item, bool prioritized);
+  struct Terms {
+    SessionSlot session_slot;
+    uint64_t request_id = 0;
+    int64_t hold_ms = 0;
+    bool prioritized = false;
+  };
+  AcquireAllAnswer Grant(const Step& step, const Terms& terms, const Items& items);
+  GrantedToken GrantToken(const Step& step, const Terms& terms, const Item& item);
   AcquireAllAnswer Refuse(const Item& item, TokenStatus status, RefusedBy limit);
   AcquireAllAnswer RefuseAll(const Items& items, TokenStatus status, RefusedBy limit);
 
@@ -74,6 +91,7 @@ class Groups {
   Waiting* const waiting_;
   OtherKind* const other_kind_;
   const Room* const room_;
+  Rates* const rates_;
 };
 
 }  // namespace nowcalls::core

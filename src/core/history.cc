@@ -33,9 +33,6 @@ Status History::Load(ledger::HistoryBlock block) {
       return Status::Corruption(where + " follows entry " + std::to_string(before->sequence) +
                                 ": entries are missing");
     }
-    if (before != nullptr && entry.ended_ms < before->ended_ms) {
-      return Status::Corruption(where + " tells of an end before that of the entry before it");
-    }
     before = &entry;
   }
   next_sequence_ = block.back().sequence + 1;

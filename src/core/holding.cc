@@ -41,9 +41,12 @@ TokenSlot Holding::FindInScope(SessionSlot session_slot, TokenId token, TokenSco
   const SessionSlot holder = books_->tokens().at(slot).session_slot;
   if (holder == session_slot) return slot;
   if (scope == TokenScope::kSession) return kNoToken;
-  const SessionTable& sessions = books_->sessions();
-  const bool same = sessions.at(holder).name_space == sessions.at(session_slot).name_space;
-  return same ? slot : kNoToken;
+  const SessionState& theirs = books_->sessions().at(holder);
+  const SessionState& own = books_->sessions().at(session_slot);
+  const bool fellow = theirs.kind == ledger::SessionKind::kSentinel &&
+                      own.kind == ledger::SessionKind::kSentinel &&
+                      theirs.name_space == own.name_space;
+  return fellow ? slot : kNoToken;
 }
 
 }  // namespace nowcalls::core

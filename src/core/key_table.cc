@@ -50,10 +50,10 @@ void KeyTable::TrackWaiting(KeySlot slot) {
 
 std::vector<KeySlot> KeyTable::WaitingOf(FlowSlot flow_slot) const {
   std::vector<KeySlot> keys;
-  for (auto it = waiting_.lower_bound({flow_slot, KeySlot(0)});
-       it != waiting_.end() && it->first == flow_slot; ++it) {
-    keys.push_back(it->second);
-  }
+  VisitWaitingOf(flow_slot, [&](KeySlot slot) {
+    keys.push_back(slot);
+    return true;
+  });
   return keys;
 }
 

@@ -53,6 +53,13 @@ class KeyTable {
   // The keys of a flow that have waiters, by slot. TrackWaiting: their number may have changed.
   void TrackWaiting(KeySlot slot);
   std::vector<KeySlot> WaitingOf(FlowSlot flow_slot) const;
+  // The same, as long as visit(KeySlot) returns true.
+  template <typename Visit>
+  void VisitWaitingOf(FlowSlot flow_slot, Visit&& visit) const {
+    for (auto it = waiting_.lower_bound({flow_slot, KeySlot(0)});
+         it != waiting_.end() && it->first == flow_slot && visit(it->second); ++it) {
+    }
+  }
 
   // Calls visit(KeySlot) for each key of the flow. Looks at all keys of the table.
   template <typename Visit>

@@ -30,7 +30,8 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
   listing->used_ms = now.ms;
   TokenPage page;
   TokenSlot& next = listing->cursor.next;
-  for (uint32_t seen = 0; next != kNoToken && seen < kLookedAtMax; ++seen) {
+  uint32_t seen = 0;
+  for (; next != kNoToken && seen < kLookedAtMax; ++seen) {
     if (page.tokens.size() == limit) break;
     const TokenEntry& entry = books_->tokens().at(next);
     if (now.ms - entry.issued_ms < listing->filter.min_age_ms) {
@@ -40,6 +41,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
     if (Matches(*listing, entry)) page.tokens.push_back(next);
     next = entry.next(listing->cursor.order);
   }
+  books_->looks() += seen - page.tokens.size();  // The others are paid for as rows.
   if (next == kNoToken) {
     Close(listing);
   } else {
@@ -95,9 +97,12 @@ Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
     listing->cursor = {TokenOrder::kSession,
                        slot == kNoSession ? kNoToken : books_->sessions().at(slot).tokens.head};
   } else if (filter.flow.has_value()) {
-    const FlowSlot slot = books_->flows().Find(*filter.flow);
-    listing->cursor = {TokenOrder::kFlow,
-                       slot == kNoFlow ? kNoToken : books_->flows().at(slot).tokens.head};
+    // The tokens of two flows are found by looking at all, which have the order by age.
+    const std::vector<FlowSlot> slots = books_->flows().FindAll({*filter.flow, filter.kind});
+    if (slots.empty()) listing->cursor.next = kNoToken;
+    if (slots.size() == 1) {
+      listing->cursor = {TokenOrder::kFlow, books_->flows().at(slots.front()).tokens.head};
+    }
   }
   books_->tokens().Attach(&listing->cursor);
   listings_.push_back(std::move(listing));
@@ -127,8 +132,11 @@ void Listings::Close(Listing* listing) {
 
 bool Listings::Matches(const Listing& listing, const TokenEntry& entry) const {
   const TokenFilter& filter = listing.filter;
-  if (filter.flow.has_value() && books_->flows().at(entry.flow_slot).id != *filter.flow) {
-    return false;
+  if (filter.flow.has_value() || filter.kind.has_value()) {
+    const FlowKey key = books_->flows().at(entry.flow_slot).key();
+    if (key.id != filter.flow.value_or(key.id) || key.kind != filter.kind.value_or(key.kind)) {
+      return false;
+    }
   }
   const SessionState& session = books_->sessions().at(entry.session_slot);
   return (!filter.client_id.has_value() || session.client_id == *filter.client_id) &&

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "base/text.h"
+#include "core/notices.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/stand_in_rule.h"
 #include "ledger/deadline_bound.h"
 
 namespace nowcalls::core {
@@ -29,6 +31,26 @@ std::string TokenText(const Books& books, TokenSlot slot) {
 
 }  // namespace
 
+FirstRecords Loading::first_records() const {
+  if (found_.version == ledger::kFormatVersion) return {};
+  FirstRecords records{found_, stand_ins_, idle_};
+  records.format->version = ledger::kFormatVersion;
+  return records;
+}
+
+void Loading::ExpectSeal(const ledger::Seal& seal) {
+  times_.SetSealed(seal.ledger_ms);
+  const uint32_t tokens_max = books_->options().limits.tokens_max;
+  const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(seal.live_tokens, tokens_max));
+  tokens_.Reserve(bounded);
+  books_->tokens().Reserve(bounded);
+}
+
+ledger::ClockMark Loading::Believed(ledger::ClockMark mark) {
+  mark.ledger_ms = times_.Believed(mark.ledger_ms, [] { return "the clock mark is"; });
+  return mark;
+}
+
 Status Loading::LoadNamespace(const ledger::NamespaceEntry& entry) {
   const std::string name = "namespace " + entry.name_space;
   if (const Status source = CheckRuleSource(entry.source); !source.ok()) {
@@ -50,10 +72,10 @@ Status Loading::LoadRule(const ledger::RuleEntry& entry) {
     return Status::Corruption(where + ": holds flowId " + std::to_string(rule->flow_id.value));
   }
   FlowTable& flows = books_->flows();
-  const FlowSlot slot = flows.FindOrAdd(entry.flow);
+  const FlowSlot slot = flows.FindOrAdd(rule->key());
   Flow& flow = flows.at(slot);
   if (flow.rule != nullptr) {
-    return Status::Corruption(where + ": another namespace owns the flowId too");
+    return Status::Corruption(where + ": another rule of its kind has the flowId too");
   }
   flows.SetRule(slot, flows.FindOrAddNamespace(entry.name_space), *rule,
                 books_->options().resource_timeout_factor);
@@ -75,8 +97,11 @@ Status Loading::LoadSession(const ledger::Session& session) {
     return Status::Corruption("session " + std::to_string(session.id.value) + " (client " +
                               session.client_id + instance + ") is in the ledger twice");
   }
+  const int64_t opened_ms = times_.Believed(session.opened_ms, [&] {
+    return "session " + std::to_string(session.id.value) + " was opened";
+  });
   const SessionSlot slot = sessions.Add(session.id, session.kind, name_space, session.client_id,
-                                        session.instance, session.opened_ms);
+                                        session.instance, opened_ms);
   sessions.at(slot).in_ledger = true;
   sessions.at(slot).from_before_restart = true;
   ++books_->flows().name_space(name_space).sessions;
@@ -85,25 +110,28 @@ Status Loading::LoadSession(const ledger::Session& session) {
 }
 
 Status Loading::LoadHistory(ledger::HistoryBlock block) {
+  for (ledger::HistoryEntry& entry : block) {
+    const int64_t ended_ms = times_.Believed(entry.ended_ms, [&] {
+      return "the end in entry " + std::to_string(entry.sequence) + " of the history is";
+    });
+    last_end_ms_ = entry.ended_ms = std::max(last_end_ms_, ended_ms);
+  }
   return books_->history().Load(std::move(block));
 }
 
 Status Loading::LoadRate(const ledger::RateBucket& bucket) {
-  const FlowSlot slot = books_->flows().Find(bucket.key.flow);
-  if (slot != kNoFlow && books_->flows().at(slot).rule != nullptr) {
-    books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket);
-    if (bucket.key.begin_ms > newest_bucket_.begin_ms) newest_bucket_ = bucket.key;
-    return {};
+  const FlowId flow = bucket.key.flow;
+  const FlowSlot slot = books_->flows().Find({flow, FlowKind::kFlow});
+  if (slot == kNoFlow || books_->flows().at(slot).rule == nullptr) {
+    return Status::Corruption("flow " + std::to_string(flow.value) +
+                              " has a window of calls a second, but its rule is missing");
   }
-  return Status::Corruption("flow " + std::to_string(bucket.key.flow.value) +
-                            " has a window of calls a second, but its rule is missing");
-}
-
-void Loading::ExpectTokens(uint64_t tokens) {
-  const uint32_t tokens_max = books_->options().limits.tokens_max;
-  const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(tokens, tokens_max));
-  tokens_.Reserve(bounded);
-  books_->tokens().Reserve(bounded);
+  has_rates_ = true;
+  const bool has_come = times_.HasCome(bucket.key.begin_ms, [flow] {
+    return "calls a second of flow " + std::to_string(flow.value) + " are";
+  });
+  books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket, has_come);
+  return {};
 }
 
 Status Loading::LoadToken(const ledger::Token& token) {
@@ -116,9 +144,9 @@ Status Loading::LoadToken(const ledger::Token& token) {
     return Status::Corruption(TokenText(token) + ": its session " +
                               std::to_string(token.session.value) + " is missing");
   }
-  const FlowSlot flow_slot = books_->flows().Find(token.flow);
-  if (flow_slot == kNoFlow || books_->flows().at(flow_slot).rule == nullptr) {
-    return Status::Corruption("flow " + std::to_string(token.flow.value) +
+  const FlowSlot flow_slot = FlowOf(token);
+  if (flow_slot == kNoFlow) {
+    return Status::Corruption(FlowText({token.flow, FlowKindIf(token.param.has_value())}) +
                               " has tokens, but its rule is missing");
   }
   TokenTable& tokens = books_->tokens();
@@ -126,7 +154,8 @@ Status Loading::LoadToken(const ledger::Token& token) {
   TokenEntry& entry = tokens.at(slot);
   entry.deadline_ms = token.key.deadline_ms;
   entry.family = static_cast<uint8_t>(token.key.family);
-  entry.issued_ms = token.issued_ms;
+  entry.issued_ms =
+      times_.Believed(token.issued_ms, [&] { return TokenText(token) + " was issued"; });
   entry.count = token.count;
   entry.flow_slot = flow_slot;
   entry.session_slot = session->second;
@@ -141,6 +170,23 @@ Status Loading::LoadToken(const ledger::Token& token) {
   tokens_.Add(token.fence.value, slot);
   unchecked_ids_.emplace_back(token.key.id, slot);
   return unchecked_ids_.size() < kIdsTogether ? Status::Ok() : CheckIds();
+}
+
+// The flow of the token's kind. Formats without kinds have a rule of the other kind, perhaps; then
+// the tokens of this kind get one that counts as removed. kNoFlow: a rule is missing.
+FlowSlot Loading::FlowOf(const ledger::Token& token) {
+  FlowTable& flows = books_->flows();
+  const FlowKey key{token.flow, FlowKindIf(token.param.has_value())};
+  const FlowSlot found = flows.Find(key);
+  if (found != kNoFlow || found_.version >= kFirstFormatWithKinds) return found;
+  const FlowSlot other = flows.Find({key.id, OtherThan(key.kind)});
+  if (other == kNoFlow) return kNoFlow;
+  const FlowSlot slot = flows.FindOrAdd(key);
+  flows.SetRule(slot, flows.at(other).name_space, StandInRule(*flows.at(other).rule),
+                books_->options().resource_timeout_factor);
+  flows.MarkRemoved(slot);
+  stand_ins_.push_back(key);
+  return slot;
 }
 
 // An id that passed the checksums of the ledger may still have been changed, where nothing but its
@@ -166,7 +212,9 @@ Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
   NOWCALLS_RETURN_IF_ERROR(CheckNamespacesHaveRules());
   NOWCALLS_RETURN_IF_ERROR(CheckNumbers(last.next_fence));
   NOWCALLS_RETURN_IF_ERROR(CheckHistory(last.next_fence));
-  NOWCALLS_RETURN_IF_ERROR(CheckRates(last.ledger_ms));
+  if (has_rates_ && !seal.has_value()) {
+    return Status::Corruption("there are windows of calls a second, but no batch was ever sealed");
+  }
   books_->Resume(last);
   return {};
 }
@@ -200,11 +248,16 @@ void Loading::LinkTokens() {
   }
 }
 
-Status Loading::CheckRemovedRules() const {
+Status Loading::CheckRemovedRules() {
   const FlowTable& flows = books_->flows();
-  for (const auto& [id, slot] : flows.by_id()) {
-    if (flows.at(slot).removed && flows.at(slot).tokens.size == 0) {
-      return Status::Corruption("flow " + std::to_string(id) +
+  for (const auto& [key, slot] : flows.by_key()) {
+    if (!flows.at(slot).removed || flows.at(slot).tokens.size > 0) continue;
+    // Before kinds, tokens of the other kind kept it.
+    const FlowKey other{key.id, OtherThan(key.kind)};
+    if (std::find(stand_ins_.begin(), stand_ins_.end(), other) != stand_ins_.end()) {
+      idle_.push_back(key);
+    } else {
+      return Status::Corruption(FlowText(key) +
                                 " has a rule that was removed, and no tokens to keep it for");
     }
   }
@@ -229,7 +282,7 @@ Status Loading::CheckNamespacesHaveRules() const {
   const FlowTable& flows = books_->flows();
   for (uint32_t i = 0; i < flows.namespace_slots(); ++i) {
     const Namespace& name_space = flows.name_space(NamespaceSlot(i));
-    if (name_space.source.empty() || !name_space.rule_ids.empty()) continue;
+    if (name_space.source.empty() || !name_space.rule_keys.empty()) continue;
     return Status::Corruption("namespace " + name_space.name + " takes its rules from " +
                               name_space.source + ", but they are missing");
   }
@@ -254,13 +307,6 @@ Status Loading::CheckHistory(uint64_t next_fence) const {
     }
   }
   return {};
-}
-
-// A call is counted before the batch with its bucket is sealed.
-Status Loading::CheckRates(int64_t sealed_ms) const {
-  if (newest_bucket_.begin_ms <= sealed_ms) return {};
-  return Status::Corruption("flow " + std::to_string(newest_bucket_.flow.value) +
-                            " has calls a second of a time that has not come");
 }
 
 Status Loading::CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const {

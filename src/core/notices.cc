@@ -12,6 +12,10 @@ constexpr size_t kOfManyMax = 1000;
 
 }  // namespace
 
+std::string FlowText(const FlowKey& key) {
+  return "flow " + std::to_string(key.id.value) + (key.kind == FlowKind::kValue ? " by value" : "");
+}
+
 void Notices::Add(Notice notice) { notices_.push_back(std::move(notice)); }
 
 void Notices::AddIfRoom(Notice notice) {

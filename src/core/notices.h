@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "base/log_record.h"
+#include "nowcalls/flow_kind.h"
 
 namespace nowcalls::core {
 
 struct AdminAct;
+
+// What texts call a flow: "flow 7", "flow 7 by value".
+std::string FlowText(const FlowKey& key);
 
 struct Notice {
   bool warning = false;

@@ -11,12 +11,15 @@
 #include "base/limits.h"
 #include "core/log_ends.h"
 #include "core/mass_expiry_guard.h"
+#include "core/namespace_guards.h"
 #include "nowcalls/expire_strategy.h"
 
 namespace nowcalls::core {
 
 struct CoreOptions {
   Limits limits;
+  // Namespaces with a guard of their own instead of namespace_qps_max.
+  NamespaceGuards::ByName namespace_guards{};
   // Keys the permutation from fences to token ids; the ledger's format record holds it.
   std::array<uint64_t, 2> token_id_key{};
   // How long the sessions and tokens from before a restart are spared, at least. Longer than a
@@ -39,6 +42,8 @@ struct CoreOptions {
   uint32_t grants_per_call_max = 1000;
   // Whose ended tokens are logged; nobody's as it is.
   LogEnds log_ends;
+
+  NamespaceGuards guards() const { return {limits.namespace_qps_max, namespace_guards}; }
 };
 
 }  // namespace nowcalls::core

@@ -14,8 +14,8 @@ void OtherKind::Note(Flow* flow) {
   const std::string says = flow->says_rate ? "calls a second (" + field + "1, also the default)"
                                            : "calls in progress (" + field + "0)";
   notices_->AddIfRoom({.topic = LogTopic::kPeer,
-                       .text = "namespace " + name_space + ": the rule of flow " + id + " says " +
-                               says + ", and is asked for " +
+                       .text = "namespace " + name_space + ": the rule of " +
+                               FlowText(flow->key()) + " says " + says + ", and is asked for " +
                                (flow->says_rate ? "tokens: its count is their level"
                                                 : "calls a second: its count limits these"),
                        .fields = {{"namespace", name_space}, {"flow", id, true}}});

@@ -48,8 +48,8 @@ ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
 }
 
 void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
-  while (values->list.size > values_max) Drop(values->list.oldest);
-  while (bytes_ > bytes_max_) Drop(all_.oldest);
+  while (values->list.size > values_max) Forget(values->list.oldest, now_ms);
+  while (bytes_ > bytes_max_) Forget(all_.oldest, now_ms);
   // A request adds one value as a rule, so two drops keep up.
   for (int i = 0; i < 2 && values->list.oldest != kNoValue; ++i) {
     if (at(values->list.oldest).idle_ms > now_ms) return;
@@ -59,6 +59,15 @@ void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
 
 void ParamValues::Clear(FlowValues* values) {
   while (values->list.oldest != kNoValue) Drop(values->list.oldest);
+}
+
+// Drops the value for want of room. While it is busy its limit begins anew by that.
+void ParamValues::Forget(ValueSlot slot, int64_t now_ms) {
+  if (at(slot).busy_ms > now_ms) {
+    ++at(slot).owner->forgotten;
+    ++forgotten_;
+  }
+  Drop(slot);
 }
 
 void ParamValues::Drop(ValueSlot slot) {

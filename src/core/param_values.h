@@ -6,8 +6,8 @@
 // which fewer others were asked for. A value that has been idle for long is as good as one never
 // seen, and is dropped without loss.
 //
-// Memory: 224 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
-// bytes beyond 15: with ten buckets some 330 bytes.
+// Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
+// bytes beyond 15: with ten buckets some 360 bytes.
 #ifndef NOWCALLS_CORE_PARAM_VALUES_H_
 #define NOWCALLS_CORE_PARAM_VALUES_H_
 
@@ -53,17 +53,20 @@ struct ValueRate {
   uint32_t rule_number = 0;  // Flow::rule_number that `count` was taken from; 0: none.
   double count = 0;          // What the rule says of the value.
   int64_t asked = 0;         // Calls that the request at hand asks for; 0 between requests.
-  int64_t idle_ms = 0;       // From then on it is as good as never seen.
+  int64_t busy_ms = 0;       // Until then its limit is not what it is for a value never seen.
+  int64_t idle_ms = 0;       // From then on there is nothing to limit, and nothing to show.
   RecentCalls recent;        // What is shown of it.
+  RecentCalls minute;
   std::variant<std::monostate, SlidingWindow, TokenBucket, LeakyBucket> pace;
 };
 
-static_assert(sizeof(ValueRate) == 224);
+static_assert(sizeof(ValueRate) == 256);
 
 // The values of one rule. Stays where it is while it has values.
 struct FlowValues {
   SlotTable<ValueSlot> index;
   ValueList list;
+  uint64_t forgotten = 0;  // Values that were dropped for others while they were busy.
 };
 
 class ParamValues {
@@ -85,6 +88,8 @@ class ParamValues {
   ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
   size_t size() const { return all_.size; }
   size_t bytes() const { return bytes_; }
+  // FlowValues::forgotten, of all rules, also of those that are gone.
+  uint64_t forgotten() const { return forgotten_; }
   // Gives the value a pace; `buckets` are those of its window, if it has one.
   template <typename PaceType>
   PaceType& Begin(ValueSlot slot, PaceType pace, size_t buckets = 0) {
@@ -106,6 +111,7 @@ class ParamValues {
   }
   void Link(ValueList* list, ValueOrder order, ValueSlot slot);
   void Unlink(ValueList* list, ValueOrder order, ValueSlot slot);
+  void Forget(ValueSlot slot, int64_t now_ms);
   void Drop(ValueSlot slot);
 
   static constexpr uint32_t kChunk = 256;
@@ -115,6 +121,7 @@ class ParamValues {
   SlotArena<ValueSlot, ValueRate, kChunk> values_;
   ValueList all_;
   size_t bytes_ = 0;
+  uint64_t forgotten_ = 0;
 };
 
 }  // namespace nowcalls::core

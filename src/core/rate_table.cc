@@ -9,9 +9,8 @@ bool SameWindow(const Rule& a, const Rule& b) {
   return a.sample_count == b.sample_count && a.window_interval_ms == b.window_interval_ms;
 }
 
-// Whether what values have got under one rule means the same under the other.
+// Whether what values have got under one rule of the flow means the same under the other.
 bool SameForm(const Rule& a, const Rule& b) {
-  if (a.param.has_value() != b.param.has_value()) return false;
   if (!a.param.has_value()) return true;
   return a.param->algorithm == b.param->algorithm && SameWindow(a, b);
 }
@@ -129,10 +128,10 @@ void RateTable::DropSaved(FlowSlot slot, ledger::CommitBatch* batch) {
   Unschedule(slot);
 }
 
-void RateTable::Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket) {
+void RateTable::Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come) {
   FlowRate& state = Of(slot, rule);
   // What fits no window is dropped at the first look.
-  if (IsSaved(rule)) state.window.Restore(bucket.key.begin_ms, bucket.passed, bucket.lent);
+  if (come && IsSaved(rule)) state.window.Restore(bucket.key.begin_ms, bucket.passed, bucket.lent);
   state.saved.buckets.push_back(bucket);
   Schedule(slot, 0);
 }

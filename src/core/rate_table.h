@@ -80,8 +80,9 @@ class RateTable {
   int64_t next_save_ms() const {
     return due_.empty() || disk_low_ ? INT64_MAX : due_.begin()->first;
   }
-  // A bucket from the ledger; those of a flow come in order. `rule`: the flow's.
-  void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket);
+  // A bucket from the ledger; those of a flow come in order. `rule`: the flow's. If its time has
+  // not `come`, it counts no calls, and leaves the ledger at the first look.
+  void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come);
 
   // Requests of the namespace's rules in the last second.
   SlidingWindow& Guard(NamespaceSlot slot);

@@ -15,6 +15,9 @@ constexpr double kLimitMax = 1e15;
 // Of a value's window. A request may ask for a thousand values, and each begins a window.
 constexpr int32_t kValueBucketsMax = 100;
 
+// What `params` shows of values, beside the last interval of the rule.
+constexpr int64_t kShownMs = RecentCalls::kMinuteMs;
+
 int64_t Whole(double count) { return WholeCalls(std::min(count, kLimitMax)); }
 
 // The count of a rule or an item, of all sessions together.
@@ -24,10 +27,7 @@ double OfSessions(const Books& books, const Flow& flow, double count) {
 }
 
 int64_t WindowLimit(const Books& books, const Flow& flow, double count) {
-  constexpr double kMsPerSecond = 1000;
-  count = OfSessions(books, flow, count);
-  if (!flow.rule->count_per_interval) count = count * flow.rule->window_interval_ms / kMsPerSecond;
-  return Whole(count);
+  return Whole(flow.rule->CallsInInterval(OfSessions(books, flow, count)));
 }
 
 // Sentinel's maxOccupyRatio is 1: a window may have borrowed as much as it may have.
@@ -80,17 +80,11 @@ int64_t Rates::WindowLimitOf(const Books& books, const Flow& flow) {
 
 RateAnswer Rates::Request(const Step& step, const RateRequest& request) {
   FlowSlot slot;
-  if (auto refusal = Enter(step, request.flow, request.count, /*by_value=*/false, &slot)) {
+  if (auto refusal = Enter(step, {request.flow, FlowKind::kFlow}, request.count, &slot)) {
     return *refusal;
   }
-  const Flow& flow = books_->flows().at(slot);
-  FlowRate& rate = books_->rates().Of(slot, *flow.rule);
-  rate.window.Advance(step.now.ms);
-  const RateAnswer answer = Judge(&rate, request, WindowLimitOf(*books_, flow));
-  if (answer.status != TokenStatus::kBlocked && RateTable::IsSaved(*flow.rule)) {
-    books_->rates().OnPassed(slot, step.now.ms, step.batch);
-  }
-  return Conclude(slot, &rate, request.count, answer);
+  const Wish wish{.flow = slot, .count = request.count, .prioritized = request.prioritized};
+  return Conclude(step, wish, Ask(step, wish));
 }
 
 RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
@@ -100,44 +94,89 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
     return {.status = TokenStatus::kBadRequest};
   }
   FlowSlot slot;
-  if (auto refusal = Enter(step, flow_id, count, /*by_value=*/true, &slot)) return *refusal;
+  if (auto refusal = Enter(step, {flow_id, FlowKind::kValue}, count, &slot)) return *refusal;
   const Flow& flow = books_->flows().at(slot);
   FlowRate& rate = books_->rates().Of(slot, *flow.rule);
   ParamValues& table = books_->rates().values();
 
   asked_.clear();
-  for (const Param& value : values) {
-    const ValueSlot used = table.Use(&rate.values, value);
-    if (table.at(used).asked == 0) asked_.push_back(used);
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    const ValueSlot used = table.Use(&rate.values, values[i]);
+    if (table.at(used).asked == 0) asked_.push_back({used, i});
     table.at(used).asked += count;
   }
-  RateAnswer answer = JudgeValues(step, flow);
+  RateAnswer answer = AskValues(step, flow);
   if (values.size() > 1 && answer.status == TokenStatus::kOk) answer.remaining = -1;
-  for (const ValueSlot used : asked_) table.at(used).asked = 0;
+  TakeValues(step, flow, answer);
   table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
 
   rate.window.Advance(step.now.ms);
   if (answer.status != TokenStatus::kBlocked || flow.shadow) rate.window.Add(count);
-  return Conclude(slot, &rate, count, answer);
+  return Count(slot, &rate, count, answer);
 }
 
-std::optional<RateAnswer> Rates::Enter(const Step& step, FlowId flow_id, int64_t count,
-                                       bool by_value, FlowSlot* slot) {
-  if (flow_id.value <= 0 || count < 1 || count > kCountMax) {
+bool Rates::MayEverPass(const Wish& wish) const {
+  const Flow& flow = books_->flows().at(wish.flow);
+  if (!wish.param.has_value()) return wish.count <= WindowLimitOf(*books_, flow);
+  return MayValueEverPass(flow, CountOf(*flow.rule, *wish.param), wish.count);
+}
+
+RateAnswer Rates::Ask(const Step& step, const Wish& wish) {
+  const Flow& flow = books_->flows().at(wish.flow);
+  FlowRate& rate = books_->rates().Of(wish.flow, *flow.rule);
+  rate.window.Advance(step.now.ms);
+  if (!wish.param.has_value()) return AskWindow(wish, &rate);
+  ParamValues& table = books_->rates().values();
+  const ValueSlot slot = table.Use(&rate.values, *wish.param);
+  table.at(slot).asked = wish.count;
+  asked_.assign(1, Asked{slot});
+  const RateAnswer answer = AskValues(step, flow);
+  table.at(slot).asked = 0;
+  return answer;
+}
+
+RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer& answer) {
+  const Flow& flow = books_->flows().at(wish.flow);
+  FlowRate& rate = books_->rates().Of(wish.flow, *flow.rule);
+  const bool passes = answer.status != TokenStatus::kBlocked;
+  if (wish.param.has_value()) {
+    ParamValues& table = books_->rates().values();
+    const ValueSlot slot = table.Use(&rate.values, *wish.param);
+    table.at(slot).asked = wish.count;
+    asked_.assign(1, Asked{slot});
+    // The value may have been dropped for another of the same group.
+    if (passes) AskValue(step, flow, slot);
+    TakeValues(step, flow, answer);
+    table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
+    if (passes || flow.shadow) rate.window.Add(wish.count);
+  } else if (passes) {
+    if (answer.status == TokenStatus::kShouldWait) {
+      rate.window.Borrow(wish.count);
+    } else {
+      rate.window.Add(wish.count);
+    }
+    if (RateTable::IsSaved(*flow.rule))
+      books_->rates().OnPassed(wish.flow, step.now.ms, step.batch);
+  }
+  return Count(wish.flow, &rate, wish.count, answer);
+}
+
+std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int64_t count,
+                                       FlowSlot* slot) {
+  if (key.id.value <= 0 || count < 1 || count > kCountMax) {
     return RateAnswer{.status = TokenStatus::kBadRequest};
   }
-  *slot = books_->flows().Find(flow_id);
-  if (*slot == kNoFlow || !books_->flows().at(*slot).active()) {
-    return RateAnswer{.status = TokenStatus::kNoRuleExists};
-  }
-  Flow& flow = books_->flows().at(*slot);
+  FlowTable& flows = books_->flows();
+  *slot = flows.Find(key);
+  const bool exists = *slot != kNoFlow && flows.at(*slot).active();
+  const FlowSlot asked = exists ? *slot : flows.FindOther(key);
+  if (asked == kNoFlow) return RateAnswer{.status = TokenStatus::kNoRuleExists};
+  Flow& flow = flows.at(asked);
   const auto refuse = [&](TokenStatus status, RefusedBy limit) {
     books_->Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
     return RateAnswer{.status = status, .refused_by = limit};
   };
-  if (flow.rule->param.has_value() != by_value) {
-    return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
-  }
+  if (!exists) return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
   other_kind_->OnRequest(&flow);
   if (flow.draining) return refuse(TokenStatus::kBlocked, RefusedBy::kDraining);
   if (!PassesGuard(step, flow.name_space)) {
@@ -148,7 +187,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, FlowId flow_id, int64_t
 
 // Requests count, whatever their answer; those that the guard refuses do not.
 bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
-  const int64_t max = books_->options().limits.namespace_qps_max;
+  const int64_t max = books_->flows().name_space(slot).guard;
   if (max == 0) return true;
   SlidingWindow& guard = books_->rates().Guard(slot);
   guard.Advance(step.now.ms);
@@ -157,39 +196,56 @@ bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
   return true;
 }
 
-RateAnswer Rates::Judge(FlowRate* rate, const RateRequest& request, int64_t limit) {
-  SlidingWindow& window = rate->window;
-  const int64_t left = limit - window.passed() - request.count;
-  if (left >= 0) {
-    window.Add(request.count);
-    return {.status = TokenStatus::kOk, .remaining = Remaining(left)};
-  }
-  if (!request.prioritized || !MayBorrow(window, request.count, limit)) {
+RateAnswer Rates::AskWindow(const Wish& wish, FlowRate* rate) const {
+  const SlidingWindow& window = rate->window;
+  const int64_t limit = WindowLimitOf(*books_, books_->flows().at(wish.flow));
+  if (wish.count > limit) return Blocked(RefusedBy::kOverLevel);
+  const int64_t left = limit - window.passed() - wish.count;
+  if (left >= 0) return {.status = TokenStatus::kOk, .remaining = Remaining(left)};
+  if (!wish.prioritized || !MayBorrow(window, wish.count, limit)) {
     return Blocked(RefusedBy::kRate);
   }
-  window.Borrow(request.count);
   return {.status = TokenStatus::kShouldWait, .wait_ms = window.length_ms()};
 }
 
-RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow) {
+RateAnswer Rates::AskValues(const Step& step, const Flow& flow) {
   ParamValues& table = books_->rates().values();
   PaceAnswer all{.passes = true, .remaining = INT64_MAX};
-  for (const ValueSlot slot : asked_) {
-    const PaceAnswer one = Ask(step, flow, slot);
-    if (!one.passes) {
-      ValueRate& value = table.at(slot);
-      value.recent.Block(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
-      return Blocked(RefusedBy::kParam);
-    }
+  std::optional<RateAnswer> blocked;
+  for (const Asked& asked : asked_) {
+    const PaceAnswer one = AskValue(step, flow, asked.slot);
     all.wait_ms = std::max(all.wait_ms, one.wait_ms);
     all.remaining = std::min(all.remaining, one.remaining);
+    if (one.passes) continue;
+    // The first refusal is told, unless one comes that no wait helps.
+    const ValueRate& value = table.at(asked.slot);
+    const bool ever = MayValueEverPass(flow, value.count, value.asked);
+    if (ever && blocked.has_value()) continue;
+    blocked = Blocked(ever ? RefusedBy::kParam : RefusedBy::kOverLevel);
+    blocked->value = asked.position;
+    if (!ever) break;
   }
-  for (const ValueSlot slot : asked_) Take(step, flow, slot);
+  if (blocked.has_value()) return *blocked;
   if (all.wait_ms > 0) return {.status = TokenStatus::kShouldWait, .wait_ms = all.wait_ms};
   return {.status = TokenStatus::kOk, .remaining = Remaining(all.remaining)};
 }
 
-PaceAnswer Rates::Ask(const Step& step, const Flow& flow, ValueSlot slot) {
+// The answer is that of AskValues. Of a refusal, the value that is in the way is told its calls.
+void Rates::TakeValues(const Step& step, const Flow& flow, const RateAnswer& answer) {
+  ParamValues& table = books_->rates().values();
+  for (const Asked& asked : asked_) {
+    ValueRate& value = table.at(asked.slot);
+    if (answer.status != TokenStatus::kBlocked) {
+      TakeValue(step, flow, asked.slot);
+    } else if (asked.position == answer.value) {
+      value.recent.Block(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
+      value.minute.Block(step.now.ms, kShownMs, value.asked);
+    }
+    value.asked = 0;
+  }
+}
+
+PaceAnswer Rates::AskValue(const Step& step, const Flow& flow, ValueSlot slot) {
   ParamValues& table = books_->rates().values();
   ValueRate& value = table.at(slot);
   if (value.rule_number != flow.rule_number) {
@@ -197,42 +253,60 @@ PaceAnswer Rates::Ask(const Step& step, const Flow& flow, ValueSlot slot) {
     value.rule_number = flow.rule_number;
   }
   const int64_t now_ms = step.now.ms;
+  value.idle_ms = std::max(value.busy_ms, now_ms + kShownMs);
   switch (flow.rule->param->algorithm) {
     case ParamRule::Algorithm::kTokenBucket: {
-      const Pace pace = PaceOf(flow, value);
-      value.idle_ms = now_ms + TokenBucket::IdleAfterMs(pace);
+      const Pace pace = PaceOf(flow, value.count);
       return PaceIn<TokenBucket>(&table, slot).Ask(now_ms, pace, value.asked);
     }
     case ParamRule::Algorithm::kLeakyBucket: {
-      const Pace pace = PaceOf(flow, value);
-      value.idle_ms = now_ms + LeakyBucket::IdleAfterMs(pace);
+      const Pace pace = PaceOf(flow, value.count);
       return PaceIn<LeakyBucket>(&table, slot).Ask(now_ms, pace, value.asked);
     }
     case ParamRule::Algorithm::kWindow: break;
   }
   SlidingWindow& window = WindowIn(&table, slot, *flow.rule);
   window.Advance(now_ms);
-  value.idle_ms = now_ms + window.length_ms() * static_cast<int64_t>(window.buckets());
   const int64_t left = WindowLimit(*books_, flow, value.count) - window.passed() - value.asked;
   return {.passes = left >= 0, .remaining = left};
 }
 
-// REQUIRES: Ask in this step.
-void Rates::Take(const Step& step, const Flow& flow, ValueSlot slot) {
+// REQUIRES: AskValue in this step.
+void Rates::TakeValue(const Step& step, const Flow& flow, ValueSlot slot) {
   ValueRate& value = books_->rates().values().at(slot);
-  value.recent.Pass(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
+  const int64_t now_ms = step.now.ms;
+  value.recent.Pass(now_ms, flow.rule->rate_interval_ms(), value.asked);
+  value.minute.Pass(now_ms, kShownMs, value.asked);
   if (auto* window = std::get_if<SlidingWindow>(&value.pace)) {
     window->Add(value.asked);
+    value.busy_ms = now_ms + window->length_ms() * static_cast<int64_t>(window->buckets());
   } else if (auto* tokens = std::get_if<TokenBucket>(&value.pace)) {
-    tokens->Take(step.now.ms, PaceOf(flow, value), value.asked);
+    const Pace pace = PaceOf(flow, value.count);
+    tokens->Take(now_ms, pace, value.asked);
+    value.busy_ms = now_ms + TokenBucket::IdleAfterMs(pace);
   } else if (auto* leak = std::get_if<LeakyBucket>(&value.pace)) {
-    leak->Take(step.now.ms, PaceOf(flow, value), value.asked);
+    const Pace pace = PaceOf(flow, value.count);
+    leak->Take(now_ms, pace, value.asked);
+    value.busy_ms = now_ms + LeakyBucket::IdleAfterMs(pace);
   }
+  value.idle_ms = std::max(value.idle_ms, value.busy_ms);
 }
 
-Pace Rates::PaceOf(const Flow& flow, const ValueRate& value) const {
+// Whether a value that nobody has asked for would get it.
+bool Rates::MayValueEverPass(const Flow& flow, double count, int64_t asked) const {
+  switch (flow.rule->param->algorithm) {
+    case ParamRule::Algorithm::kTokenBucket:
+      return TokenBucket{}.Ask(0, PaceOf(flow, count), asked).passes;
+    case ParamRule::Algorithm::kLeakyBucket:
+      return LeakyBucket{}.Ask(0, PaceOf(flow, count), asked).passes;
+    case ParamRule::Algorithm::kWindow: break;
+  }
+  return asked <= WindowLimit(*books_, flow, count);
+}
+
+Pace Rates::PaceOf(const Flow& flow, double of_session) const {
   const ParamRule& param = *flow.rule->param;
-  const double count = OfSessions(*books_, flow, value.count);
+  const double count = OfSessions(*books_, flow, of_session);
   return {.limit = Whole(count),
           .exact_limit = count,
           .duration_ms = param.duration_ms,
@@ -240,7 +314,7 @@ Pace Rates::PaceOf(const Flow& flow, const ValueRate& value) const {
           .queueing_ms = flow.rule->max_queueing_time_ms};
 }
 
-RateAnswer Rates::Conclude(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer) {
+RateAnswer Rates::Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer) {
   Flow& flow = books_->flows().at(slot);
   const auto calls = static_cast<uint64_t>(count);
   const auto limit = static_cast<size_t>(answer.refused_by);

@@ -43,24 +43,50 @@ class Rates {
   // How many calls the window of the flow may have. REQUIRES: an active rule.
   static int64_t WindowLimitOf(const Books& books, const Flow& flow);
 
- private:
-  // Checks that do not depend on what has passed. The slot of the flow, or the refusal.
-  std::optional<RateAnswer> Enter(const Step& step, FlowId flow, int64_t count, bool by_value,
-                                  FlowSlot* slot);
+  // --- For groups (core/groups.h): all of their rates are asked first, then all are taken. ---
+  // Counts a request against the namespace's guard; false: the guard refuses it, uncounted.
   bool PassesGuard(const Step& step, NamespaceSlot slot);
-  // What the rule says to the request; a borrowed call is counted.
-  RateAnswer Judge(FlowRate* rate, const RateRequest& request, int64_t limit);
-  RateAnswer JudgeValues(const Step& step, const Flow& flow);
+  // Calls of a flow, or of one value of its parameter. REQUIRES: an active rule, with a parameter
+  // exactly if there is a value; the rule does not change up to Conclude.
+  struct Wish {
+    FlowSlot flow;
+    int64_t count = 0;
+    std::optional<Param> param{};
+    bool prioritized = false;
+  };
+  // False: no wait would help, whatever has passed.
+  bool MayEverPass(const Wish& wish) const;
+  // What the rule says; nothing is taken or counted. A value is remembered from now on.
+  RateAnswer Ask(const Step& step, const Wish& wish);
+  // Takes the calls if `answer` is not kBlocked, and counts it. It is what Ask has said in this
+  // step, of a wish with which nothing was taken since. Shadow mode makes it kOk.
+  RateAnswer Conclude(const Step& step, const Wish& wish, const RateAnswer& answer);
+
+ private:
+  struct Asked {
+    ValueSlot slot;
+    uint32_t position = 0;  // In the request; of the first mention.
+  };
+
+  // Checks that do not depend on what has passed. The slot of the flow, or the refusal.
+  std::optional<RateAnswer> Enter(const Step& step, const FlowKey& key, int64_t count,
+                                  FlowSlot* slot);
+  // What the rule says of its window; nothing is taken.
+  RateAnswer AskWindow(const Wish& wish, FlowRate* rate) const;
+  RateAnswer AskValues(const Step& step, const Flow& flow);
+  void TakeValues(const Step& step, const Flow& flow, const RateAnswer& answer);
   // Whether a value may have what `asked` says.
-  PaceAnswer Ask(const Step& step, const Flow& flow, ValueSlot slot);
-  void Take(const Step& step, const Flow& flow, ValueSlot slot);
-  Pace PaceOf(const Flow& flow, const ValueRate& value) const;
+  PaceAnswer AskValue(const Step& step, const Flow& flow, ValueSlot slot);
+  void TakeValue(const Step& step, const Flow& flow, ValueSlot slot);
+  bool MayValueEverPass(const Flow& flow, double count, int64_t asked) const;
+  // Of a value to which the rule gives `of_session`, or that much a session online.
+  Pace PaceOf(const Flow& flow, double of_session) const;
   // Counts the answer; shadow mode makes it kOk.
-  RateAnswer Conclude(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer);
+  RateAnswer Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer);
 
   Books* const books_;
   OtherKind* const other_kind_;
-  std::vector<ValueSlot> asked_;  // The values of the request at hand.
+  std::vector<Asked> asked_;  // The values of the request at hand.
 };
 
 }  // namespace nowcalls::core

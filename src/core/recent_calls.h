@@ -13,6 +13,8 @@ namespace nowcalls::core {
 
 class RecentCalls {
  public:
+  static constexpr int64_t kMinuteMs = 60'000;
+
   struct Counts {
     uint32_t passed = 0;
     uint32_t blocked = 0;

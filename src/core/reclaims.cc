@@ -17,24 +17,26 @@ std::string Behind(const ReclaimAnswer& answer, std::string_view reason) {
 
 LogField FieldOf(FlowId flow) { return {"flow", std::to_string(flow.value), true}; }
 
-Status NoSuchFlow(FlowId flow) {
-  return Status::NotFound("flow_id " + std::to_string(flow.value) +
-                          " has neither a rule nor tokens");
-}
-
 }  // namespace
+
+Status NoSuchFlow(const FlowChoice& choice) {
+  const std::string id = "flow_id " + std::to_string(choice.id.value);
+  if (!choice.kind.has_value()) return Status::NotFound(id + " has neither a rule nor tokens");
+  return Status::NotFound(id + " has neither a rule of kind " +
+                          std::string(FlowKindName(*choice.kind)) + " nor tokens of one");
+}
 
 TokenStatus Reclaims::Reclaim(const Step& step, TokenId token, const AdminAct& act) {
   const TokenSlot slot = books_->tokens().Find(books_->ids().ToFence(token).value);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   const TokenEntry& entry = books_->tokens().at(slot);
-  const FlowId flow = books_->flows().at(entry.flow_slot).id;
+  const FlowKey flow = books_->flows().at(entry.flow_slot).key();
   const std::string& client_id = books_->sessions().at(entry.session_slot).client_id;
-  notices_->AddAct(act,
-                   "reclaimed token " + std::to_string(token.value) + " of flow " +
-                       std::to_string(flow.value) + " from client " + client_id + ": " +
-                       std::string(act.reason),
-                   {{"token", std::to_string(token.value)}, FieldOf(flow), {"client", client_id}});
+  notices_->AddAct(
+      act,
+      "reclaimed token " + std::to_string(token.value) + " of " + FlowText(flow) + " from client " +
+          client_id + ": " + std::string(act.reason),
+      {{"token", std::to_string(token.value)}, FieldOf(flow.id), {"client", client_id}});
   absence_->EndToken(step, slot, EndReason::kAdmin, act.reason);
   return TokenStatus::kReleaseOk;
 }
@@ -67,37 +69,77 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
   return answer;
 }
 
-Result<ReclaimAnswer> Reclaims::ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
-                                            const AdminAct& act) {
-  const FlowSlot slot = books_->flows().Find(flow);
-  if (slot == kNoFlow) return NoSuchFlow(flow);
-  const ReclaimAnswer answer = EndTokensOf(step, slot, tokens_max, EndReason::kAdmin, act.reason);
-  if (answer.reclaimed > 0) {
-    notices_->AddAct(act,
-                     "reclaimed " + Tokens(answer.reclaimed) + " of flow " +
-                         std::to_string(flow.value) + Behind(answer, act.reason),
-                     {FieldOf(flow)});
-  }
-  return answer;
+Result<ReclaimAnswer> Reclaims::ReclaimFlow(const Step& step, const FlowChoice& choice,
+                                            uint32_t tokens_max, const AdminAct& act) {
+  const std::vector<FlowSlot> slots = books_->flows().FindAll(choice);
+  if (slots.empty()) return NoSuchFlow(choice);
+  return EndTokensOfAll(step, slots, tokens_max, EndReason::kAdmin, act);
 }
 
-Result<ReclaimAnswer> Reclaims::Purge(const Step& step, FlowId flow, uint32_t tokens_max,
-                                      const AdminAct& act) {
-  const FlowSlot slot = books_->flows().Find(flow);
-  if (slot == kNoFlow) return NoSuchFlow(flow);
-  if (!books_->flows().at(slot).removed) {
-    return Status::InvalidArgument("flow_id " + std::to_string(flow.value) +
+Result<ReclaimAnswer> Reclaims::Purge(const Step& step, const FlowChoice& choice,
+                                      uint32_t tokens_max, const AdminAct& act) {
+  std::vector<FlowSlot> slots = books_->flows().FindAll(choice);
+  if (slots.empty()) return NoSuchFlow(choice);
+  std::erase_if(slots, [&](FlowSlot slot) { return !books_->flows().at(slot).removed; });
+  if (slots.empty()) {
+    return Status::InvalidArgument("flow_id " + std::to_string(choice.id.value) +
                                    " has a rule in force; purge is for flows whose rule was "
                                    "removed: remove the rule first, or use reclaim_flow");
   }
-  const ReclaimAnswer answer =
-      EndTokensOf(step, slot, tokens_max, EndReason::kRuleRemoved, act.reason);
-  if (answer.reclaimed == 0) return answer;
+  return EndTokensOfAll(step, slots, tokens_max, EndReason::kRuleRemoved, act);
+}
+
+ReclaimAnswer Reclaims::EndTokensOfAll(const Step& step, const std::vector<FlowSlot>& slots,
+                                       uint32_t tokens_max, EndReason reason, const AdminAct& act) {
+  const bool purges = reason == EndReason::kRuleRemoved;
+  ReclaimAnswer all;
+  for (const FlowSlot slot : slots) {
+    const FlowKey key = books_->flows().at(slot).key();
+    const ReclaimAnswer answer =
+        EndTokensOf(step, slot, tokens_max - all.reclaimed, reason, act.reason);
+    all.reclaimed += answer.reclaimed;
+    all.more = all.more || answer.more;
+    if (answer.reclaimed == 0) continue;
+    notices_->AddAct(act,
+                     (purges ? "purged " : "reclaimed ") + Tokens(answer.reclaimed) + " of " +
+                         FlowText(key) + (purges ? ", whose rule was removed" : "") +
+                         Behind(answer, act.reason),
+                     {FieldOf(key.id)});
+  }
+  return all;
+}
+
+ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& piece,
+                                       const AdminAct& act) {
+  constexpr uint32_t kFlowsPerPiece = 5000;
+  ReclaimPage page;
+  const FlowTable& flows = books_->flows();
+  const NamespaceSlot space = flows.FindNamespace(piece.name_space);
+  if (space == kNoNamespace) return page;
+  auto next = flows.by_key().lower_bound(FlowKey{FlowId{piece.first_flow}});
+  uint32_t looks = 0;
+  while (next != flows.by_key().end() && page.reclaimed < piece.limit && looks < kFlowsPerPiece) {
+    ++looks;
+    const auto [key, slot] = *next;
+    const Flow& flow = flows.at(slot);
+    bool more = false;
+    if (flow.name_space == space && flow.tokens.size > 0) {
+      const ReclaimAnswer answer =
+          EndTokensOf(step, slot, piece.limit - page.reclaimed, EndReason::kAdmin, act.reason);
+      page.reclaimed += answer.reclaimed;
+      more = answer.more;
+    }
+    // A flow without a rule is gone with its last token.
+    next = more ? flows.by_key().lower_bound(key) : flows.by_key().upper_bound(key);
+  }
+  books_->looks() += looks;
+  if (next != flows.by_key().end()) page.next_flow = next->first.id.value;
+  if (page.reclaimed == 0) return page;
   notices_->AddAct(act,
-                   "purged " + Tokens(answer.reclaimed) + " of flow " + std::to_string(flow.value) +
-                       ", whose rule was removed" + Behind(answer, act.reason),
-                   {FieldOf(flow)});
-  return answer;
+                   "reclaimed " + Tokens(page.reclaimed) + " of namespace " +
+                       std::string(piece.name_space) + ": " + std::string(act.reason),
+                   {{"namespace", std::string(piece.name_space)}});
+  return page;
 }
 
 // The oldest come first. A flow whose rule was removed is erased with its last token.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "core/absence.h"
 #include "core/answers.h"
@@ -14,10 +15,14 @@
 #include "core/notices.h"
 #include "core/slot.h"
 #include "core/step.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
+
+// Why there is nothing to act on or to show: kNotFound.
+Status NoSuchFlow(const FlowChoice& choice);
 
 class Reclaims {
  public:
@@ -28,12 +33,15 @@ class Reclaims {
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
   ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
                               const AdminAct& act);
-  Result<ReclaimAnswer> ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
+  Result<ReclaimAnswer> ReclaimFlow(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                     const AdminAct& act);
-  Result<ReclaimAnswer> Purge(const Step& step, FlowId flow, uint32_t tokens_max,
+  Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                               const AdminAct& act);
+  ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
 
  private:
+  ReclaimAnswer EndTokensOfAll(const Step& step, const std::vector<FlowSlot>& slots,
+                               uint32_t tokens_max, EndReason reason, const AdminAct& act);
   ReclaimAnswer EndTokensOf(const Step& step, FlowSlot slot, uint32_t tokens_max, EndReason reason,
                             std::string_view note);
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "core/rule_limits.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/rule_warnings.h"
 
 namespace nowcalls::core {
 
@@ -27,7 +28,7 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
   }
   NOWCALLS_RETURN_IF_ERROR(sources_.Check(sets));
   NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(flows, sets));
-  const absl::flat_hash_set<int64_t> wanted = FlowIdsOf(sets);
+  const absl::flat_hash_set<FlowKey> wanted = FlowKeysOf(sets);
   NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(flows, books_->options().limits, sets, wanted));
   NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? BytesToWrite(flows, sets) : 0));
 
@@ -47,6 +48,7 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
     for (const Rule& rule : set.parsed.rules) {
       changed += InstallRule(step, space, rule, &lowered_ms) ? 1 : 0;
     }
+    flows.name_space(space).loads = {.loaded_ms = step.now.ms, .warnings = set.parsed.warnings()};
     flows.EraseNamespaceIfUnused(space);
     const bool moved = sources_.Record(step, set, sources[i]);
     const bool changes = changed > 0 || removed[i] > 0 || moved;
@@ -71,7 +73,12 @@ void RuleBook::NoteSet(const RuleSet& set, size_t changed, size_t removed) {
   } else {
     notices_->AddIfRoom(std::move(notice));
   }
-  for (const std::string& remark : set.parsed.Remarks()) {
+  std::vector<std::string> remarks = set.parsed.Remarks();
+  const uint32_t guard = books_->options().guards().Of(set.name_space);
+  for (std::string& line : GuardWarnings(set.parsed.rules, guard).Lines()) {
+    remarks.push_back(std::move(line));
+  }
+  for (const std::string& remark : remarks) {
     notices_->AddIfRoom(
         {.warning = true, .topic = LogTopic::kAct, .text = in + remark, .fields = fields});
   }
@@ -100,21 +107,22 @@ Status RuleBook::TakeRoomOnLowDisk(uint64_t bytes) {
 
 // How many are no longer the namespace's, those that move included.
 size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
-                                  const absl::flat_hash_set<int64_t>& wanted) {
+                                  const absl::flat_hash_set<FlowKey>& wanted) {
   FlowTable& flows = books_->flows();
   const NamespaceSlot space = flows.FindNamespace(set.name_space);
   if (space == kNoNamespace) return 0;
-  absl::btree_set<int64_t> removed = flows.name_space(space).rule_ids;
-  for (const Rule& rule : set.parsed.rules) removed.erase(rule.flow_id.value);
+  absl::btree_set<FlowKey> removed = flows.name_space(space).rule_keys;
+  for (const Rule& rule : set.parsed.rules) removed.erase(rule.key());
   const bool counts = disk_low_ && set.source == kRpcRuleSource;
   size_t ended = 0;
-  for (const int64_t id : removed) {
-    if (wanted.contains(id)) continue;
-    ++ended;
-    const FlowSlot slot = flows.Find(FlowId{id});
+  for (const FlowKey& key : removed) {
+    if (wanted.contains(key)) continue;
+    const bool changes_kind = wanted.contains({key.id, OtherThan(key.kind)});
+    ended += changes_kind ? 0 : 1;
+    const FlowSlot slot = flows.Find(key);
     const Flow& flow = flows.at(slot);
     if (counts && flow.tokens.size > 0) bytes_while_low_ += RuleToJson(*flow.rule).size();
-    RemoveRule(step, slot);
+    RemoveRule(step, slot, changes_kind);
   }
   if (ended > 0) {
     notices_->Add({.warning = true,
@@ -127,18 +135,23 @@ size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
   return removed.size();
 }
 
-void RuleBook::RemoveRule(const Step& step, FlowSlot slot) {
+// Waiters are answered as if they asked now. `changes_kind`: the id has a rule of the other kind.
+void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool changes_kind) {
   FlowTable& flows = books_->flows();
   const Flow& flow = flows.at(slot);
   if (flow.draining) {
     const std::string& name_space = flows.name_space(flow.name_space).name;
     notices_->AddIfRoom(
         {.topic = LogTopic::kAct,
-         .text = InNamespace(name_space) + "the drain of flow " + std::to_string(flow.id.value) +
+         .text = InNamespace(name_space) + "the drain of " + FlowText(flow.key()) +
                  " ended with its rule",
          .fields = {{"namespace", name_space}, {"flow", std::to_string(flow.id.value), true}}});
   }
-  waiting_->RefuseAll(step, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
+  if (changes_kind) {
+    waiting_->RefuseAll(step, slot, TokenStatus::kBadRequest, RefusedBy::kParam);
+  } else {
+    waiting_->RefuseAll(step, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
+  }
   if (flow.tokens.size == 0) return books_->EraseFlow(step, slot);
   flows.MarkRemoved(slot);
   books_->RecordRule(step, flow);
@@ -149,21 +162,17 @@ void RuleBook::RemoveRule(const Step& step, FlowSlot slot) {
 bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& rule,
                            int64_t* lowered_ms) {
   FlowTable& flows = books_->flows();
-  const FlowSlot slot = flows.FindOrAdd(rule.flow_id);
+  const FlowSlot slot = flows.FindOrAdd(rule.key());
   Flow& flow = flows.at(slot);
   const NamespaceSlot space_before = flow.name_space;
   const bool moves = space_before != kNoNamespace && space_before != space;
   if (flow.active() && !moves && *flow.rule == rule) return false;
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
-  // Waiters for a value that the rule does not tell from others any more, or the reverse.
-  if (flow.active() && flow.keyed != rule.param.has_value()) {
-    waiting_->RefuseAll(step, slot, TokenStatus::kBadRequest, RefusedBy::kParam);
-  }
   if (moves) {
     books_->RecordRuleRemoved(step, flow);
     auto& waiting = flows.name_space(space_before).waiting_for_sessions;
-    waiting.erase(waiting.lower_bound({flow.id.value, KeySlot(0)}),
-                  waiting.upper_bound({flow.id.value, kNoKey}));
+    waiting.erase(waiting.lower_bound({flow.key(), KeySlot(0)}),
+                  waiting.upper_bound({flow.key(), kNoKey}));
   }
   if (flow.rule != nullptr) books_->rates().OnNewRule(slot, *flow.rule, rule, step.batch);
   flows.SetRule(slot, space, rule, books_->options().resource_timeout_factor);
@@ -177,29 +186,83 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
   return true;
 }
 
-Result<DrainAnswer> RuleBook::Drain(const Step& step, FlowId flow_id, bool on,
+Result<DrainAnswer> RuleBook::Drain(const Step& step, const FlowChoice& choice, bool on,
                                     const AdminAct& act) {
-  const FlowSlot slot = books_->flows().Find(flow_id);
-  if (slot == kNoFlow || !books_->flows().at(slot).active()) return DrainAnswer{};
+  DrainAnswer answer;
+  std::vector<FlowSlot> changing;
+  uint64_t bytes = 0;
+  for (const FlowSlot slot : books_->flows().FindAll(choice)) {
+    const Flow& flow = books_->flows().at(slot);
+    if (!flow.active()) continue;
+    answer.status = TokenStatus::kOk;
+    answer.now_calls += flow.lane.now_calls;
+    answer.tokens += flow.tokens.size;
+    if (flow.draining == on) continue;
+    changing.push_back(slot);
+    bytes += RuleToJson(*flow.rule).size();
+  }
+  if (changing.empty()) return answer;
+  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? bytes : 0));
+  for (const FlowSlot slot : changing) SetDrain(step, slot, on, act);
+  return answer;
+}
+
+void RuleBook::SetDrain(const Step& step, FlowSlot slot, bool on, const AdminAct& act) {
+  const Flow& flow = books_->flows().at(slot);
+  SetDraining(step, slot, on);
+
+  const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
+  notices_->AddAct(
+      act,
+      (on ? "began to drain " + FlowText(flow.key()) + ", " + Counted(flow.tokens.size, "token") +
+                " with nowCalls " + std::to_string(flow.lane.now_calls) + " are out"
+          : "ended the drain of " + FlowText(flow.key())) +
+          because,
+      {{"flow", std::to_string(flow.id.value), true}});
+}
+
+Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                           const AdminAct& act) {
+  constexpr size_t kRecordBytesPerPiece = 1024 * 1024;
+  constexpr uint64_t kLooksPerPiece = 50'000;  // Waiters are answered.
+  const NamespaceSlot space = books_->flows().FindNamespace(piece.name_space);
+  if (space == kNoNamespace) return DrainPage{};
+  const auto& keys = books_->flows().name_space(space).rule_keys;
+  if (keys.empty()) return DrainPage{};
+  DrainPage page{.status = TokenStatus::kOk};
+  uint32_t changed = 0;
+  const size_t bytes_before = step.batch->bytes().size();
+  const uint64_t looks_before = books_->looks();
+  auto next = keys.lower_bound(FlowKey{FlowId{piece.first_flow}});
+  for (; next != keys.end() && page.rules < piece.limit; ++next, ++page.rules) {
+    if (step.batch->bytes().size() - bytes_before > kRecordBytesPerPiece) break;
+    if (books_->looks() - looks_before > kLooksPerPiece) break;
+    const FlowSlot slot = books_->flows().Find(*next);
+    const Flow& flow = books_->flows().at(slot);
+    page.now_calls += flow.lane.now_calls;
+    page.tokens += flow.tokens.size;
+    if (flow.draining == on) continue;
+    NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0));
+    SetDraining(step, slot, on);
+    ++changed;
+  }
+  books_->looks() += page.rules;
+  if (next != keys.end()) page.next_flow = next->id.value;
+  if (changed == 0) return page;
+  const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
+  notices_->AddAct(act,
+                   (on ? "began to drain " : "ended the drain of ") + Counted(changed, "rule") +
+                       " of namespace " + std::string(piece.name_space) + because,
+                   {{"namespace", std::string(piece.name_space)}});
+  return page;
+}
+
+// REQUIRES: the flow is active, and in the other state.
+void RuleBook::SetDraining(const Step& step, FlowSlot slot, bool on) {
   Flow& flow = books_->flows().at(slot);
-  const DrainAnswer answer{TokenStatus::kOk, flow.lane.now_calls, flow.tokens.size};
-  if (flow.draining == on) return answer;
-  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0));
   flow.draining = on;
   books_->RecordRule(step, flow);
   if (on) waiting_->RefuseAll(step, slot, TokenStatus::kBlocked, RefusedBy::kDraining);
-
-  const std::string id = std::to_string(flow_id.value);
-  const std::string tokens =
-      std::to_string(flow.tokens.size) + (flow.tokens.size == 1 ? " token" : " tokens");
-  const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
-  notices_->AddAct(act,
-                   (on ? "began to drain flow " + id + ", " + tokens + " with nowCalls " +
-                             std::to_string(flow.lane.now_calls) + " are out"
-                       : "ended the drain of flow " + id) +
-                       because,
-                   {{"flow", id, true}});
-  return answer;
 }
 
 }  // namespace nowcalls::core

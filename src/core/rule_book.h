@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/time.h"
 #include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
@@ -31,18 +33,27 @@ class RuleBook {
   // See Core.
   Status Replace(const Step& step, const RuleSetRefs& sets);
   Status Claim(const RuleClaim& claim) { return sources_.Claim(claim); }
-  Result<DrainAnswer> Drain(const Step& step, FlowId flow_id, bool on, const AdminAct& act);
+  void NoteRefused(Instant now, std::string_view source, std::string_view name_space,
+                   const Status& why) {
+    sources_.NoteRefused(now, source, name_space, why);
+  }
+  Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
+                            const AdminAct& act);
+  Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                   const AdminAct& act);
   void SetDiskLow(bool low);
 
   // How many sets of rules were put in force that changed something.
   uint64_t set_changes() const { return set_changes_; }
 
  private:
+  void SetDraining(const Step& step, FlowSlot slot, bool on);
   Status TakeRoomOnLowDisk(uint64_t bytes);
   size_t RemoveRulesNotIn(const Step& step, const RuleSet& set,
-                          const absl::flat_hash_set<int64_t>& wanted);
-  void RemoveRule(const Step& step, FlowSlot slot);
+                          const absl::flat_hash_set<FlowKey>& wanted);
+  void RemoveRule(const Step& step, FlowSlot slot, bool changes_kind);
   bool InstallRule(const Step& step, NamespaceSlot space, const Rule& rule, int64_t* lowered_ms);
+  void SetDrain(const Step& step, FlowSlot slot, bool on, const AdminAct& act);
   void NoteSet(const RuleSet& set, size_t changed, size_t removed);
 
   Books* const books_;

@@ -10,7 +10,8 @@ namespace nowcalls::core {
 namespace {
 
 std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
-  return InNamespace(set.name_space) + "rule of resource " + Quoted(rule.resource) +
+  const char* const kind = rule.param.has_value() ? "rule by value" : "rule";
+  return InNamespace(set.name_space) + kind + " of resource " + Quoted(rule.resource) +
          ": clusterConfig.flowId " + std::to_string(rule.flow_id.value);
 }
 
@@ -18,17 +19,17 @@ std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
 // flows without end. A set without new ids makes no flow more and always passes: it may be what
 // puts an end to grants, or makes room later. `rules`: in force with these sets.
 Status CheckFlowLimit(const FlowTable& table, const Limits& limits, const RuleSetRefs& sets,
-                      const absl::flat_hash_set<int64_t>& wanted, size_t rules) {
-  const size_t fresh = std::count_if(wanted.begin(), wanted.end(),
-                                     [&](int64_t id) { return table.Find(FlowId{id}) == kNoFlow; });
+                      const absl::flat_hash_set<FlowKey>& wanted, size_t rules) {
+  const size_t fresh = std::count_if(
+      wanted.begin(), wanted.end(), [&](const FlowKey& key) { return table.Find(key) == kNoFlow; });
   const uint64_t flows_max = limits.flows_max();
   size_t flows = table.size() + fresh;
   if (fresh == 0 || flows <= flows_max) return {};
   for (const RuleSet* set : sets) {
     const NamespaceSlot space = table.FindNamespace(set->name_space);
     if (space == kNoNamespace) continue;
-    for (const int64_t id : table.name_space(space).rule_ids) {
-      const bool stays = wanted.contains(id) || table.at(table.Find(FlowId{id})).tokens.size > 0;
+    for (const FlowKey& key : table.name_space(space).rule_keys) {
+      const bool stays = wanted.contains(key) || table.at(table.Find(key)).tokens.size > 0;
       if (!stays) --flows;
     }
   }
@@ -48,12 +49,12 @@ std::string InNamespace(std::string_view name_space) {
   return "namespace " + std::string(name_space) + ": ";
 }
 
-absl::flat_hash_set<int64_t> FlowIdsOf(const RuleSetRefs& sets) {
-  absl::flat_hash_set<int64_t> ids;
+absl::flat_hash_set<FlowKey> FlowKeysOf(const RuleSetRefs& sets) {
+  absl::flat_hash_set<FlowKey> keys;
   for (const RuleSet* set : sets) {
-    for (const Rule& rule : set->parsed.rules) ids.insert(rule.flow_id.value);
+    for (const Rule& rule : set->parsed.rules) keys.insert(rule.key());
   }
-  return ids;
+  return keys;
 }
 
 Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
@@ -63,15 +64,15 @@ Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
       return Status::InvalidArgument(InNamespace(set->name_space) + "is given two sets of rules");
     }
   }
-  absl::flat_hash_map<int64_t, const RuleSet*> owners;
+  absl::flat_hash_map<FlowKey, const RuleSet*> owners;
   for (const RuleSet* set : sets) {
     for (const Rule& rule : set->parsed.rules) {
-      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, set);
+      const auto [owner, is_new] = owners.emplace(rule.key(), set);
       if (!is_new) {
         return Status::InvalidArgument(FlowIdOf(*set, rule) + " is also in the set of namespace " +
                                        owner->second->name_space);
       }
-      const FlowSlot slot = flows.Find(rule.flow_id);
+      const FlowSlot slot = flows.Find(rule.key());
       if (slot == kNoFlow || !flows.at(slot).active()) continue;
       const std::string& name = flows.name_space(flows.at(slot).name_space).name;
       if (replaced.contains(name)) continue;
@@ -85,7 +86,7 @@ Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
 }
 
 Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,
-                       const absl::flat_hash_set<int64_t>& wanted) {
+                       const absl::flat_hash_set<FlowKey>& wanted) {
   size_t namespaces = flows.namespaces();
   size_t rules = flows.rules();
   for (const RuleSet* set : sets) {
@@ -93,7 +94,7 @@ Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleS
     if (space == kNoNamespace) {
       ++namespaces;
     } else {
-      rules -= flows.name_space(space).rule_ids.size();
+      rules -= flows.name_space(space).rule_keys.size();
     }
     rules += set->parsed.rules.size();
   }
@@ -115,7 +116,7 @@ uint64_t BytesToWrite(const FlowTable& flows, const RuleSetRefs& sets) {
   for (const RuleSet* set : sets) {
     if (set->source != kRpcRuleSource) continue;
     for (const Rule& rule : set->parsed.rules) {
-      const FlowSlot slot = flows.Find(rule.flow_id);
+      const FlowSlot slot = flows.Find(rule.key());
       const bool known = slot != kNoFlow && flows.at(slot).active() &&
                          flows.name_space(flows.at(slot).name_space).name == set->name_space &&
                          *flows.at(slot).rule == rule;

@@ -19,16 +19,17 @@ namespace nowcalls::core {
 // "namespace shop: ", the beginning of messages.
 std::string InNamespace(std::string_view name_space);
 
-// The flow ids of all sets.
-absl::flat_hash_set<int64_t> FlowIdsOf(const RuleSetRefs& sets);
+// The flows of all sets.
+absl::flat_hash_set<FlowKey> FlowKeysOf(const RuleSetRefs& sets);
 
 // No namespace may have two sets, and no flow may be in two sets, nor in the set of a namespace
-// while another one keeps it. kInvalidArgument, kAlreadyExists.
+// while another one keeps it. The two kinds of a flow id are two flows. kInvalidArgument,
+// kAlreadyExists.
 Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets);
 
-// namespaces_max, rules_max and flows_max. `wanted`: FlowIdsOf(sets). kResourceExhausted.
+// namespaces_max, rules_max and flows_max. `wanted`: FlowKeysOf(sets). kResourceExhausted.
 Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,
-                       const absl::flat_hash_set<int64_t>& wanted);
+                       const absl::flat_hash_set<FlowKey>& wanted);
 
 // How many bytes of JSON the sets that come over the network would write: rules that are new or
 // change.

@@ -5,6 +5,9 @@
 namespace nowcalls::core {
 namespace {
 
+// Of a refusal that the figures keep; it names rule and field at its beginning.
+constexpr size_t kRefusalBytesMax = 1024;
+
 std::string Name(std::string_view name_space) { return "namespace " + std::string(name_space); }
 
 // A source that has claimed nothing in this run owns nothing, unless it is the RPC, which needs no
@@ -54,6 +57,18 @@ Status RuleSources::Check(const RuleSetRefs& sets) const {
     return NotYours(set->name_space, owner, set->source);
   }
   return {};
+}
+
+// Whoever may not load the rules of a namespace says nothing about those that it has.
+void RuleSources::NoteRefused(Instant now, std::string_view source, std::string_view name_space,
+                              const Status& why) {
+  const NamespaceSlot slot = flows_->FindNamespace(name_space);
+  if (slot == kNoNamespace) return;
+  Namespace& found = flows_->name_space(slot);
+  const std::string owner = OwnerOf(found);
+  if (!owner.empty() && owner != source) return;
+  found.loads.refused_ms = why.ok() ? 0 : now.ms;
+  found.loads.refusal = why.ok() ? std::string() : Shortened(why.message(), kRefusalBytesMax);
 }
 
 std::string RuleSources::SourceOf(std::string_view name_space) const {

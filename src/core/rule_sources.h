@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/time.h"
 #include "core/flow_table.h"
 #include "core/notices.h"
 #include "core/rules/rule_set.h"
@@ -28,6 +29,9 @@ class RuleSources {
   Status Claim(const RuleClaim& claim);
   // Whether each set's source may replace the rules of its namespace.
   Status Check(const RuleSetRefs& sets) const;
+  // RuleSink::NoteRefused.
+  void NoteRefused(Instant now, std::string_view source, std::string_view name_space,
+                   const Status& why);
   // What the ledger holds; empty for none.
   std::string SourceOf(std::string_view name_space) const;
   // Writes the source of the set down; returns whether it is another one than `before`, which the

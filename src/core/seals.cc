@@ -14,8 +14,25 @@ constexpr int64_t kIdleMarkMs = 60'000;
 
 Instant Seals::NextMark() const { return Instant{clock_marked_ms_.value_or(0) + kIdleMarkMs}; }
 
+// A flow that was erased since the load has left the record without its rule.
+void Seals::RecordFirst(const Step& step) {
+  if (!first_) return;
+  const FirstRecords records = *std::exchange(first_, std::nullopt);
+  if (records.format) step.batch->FormatSet(*records.format);
+  FlowTable& flows = books_->flows();
+  for (const FlowKey& key : records.rules) {
+    const FlowSlot slot = flows.Find(key);
+    if (slot != kNoFlow) books_->RecordRule(step, flows.at(slot));
+  }
+  for (const FlowKey& key : records.idle) {
+    const FlowSlot slot = flows.Find(key);
+    const bool idle = slot != kNoFlow && flows.at(slot).removed && flows.at(slot).tokens.size == 0;
+    if (idle) books_->EraseFlow(step, slot);
+  }
+}
+
 void Seals::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
-  if (format_to_set_) step.batch->FormatSet(*std::exchange(format_to_set_, std::nullopt));
+  RecordFirst(step);
   if (may_be_last || !clock_marked_ms_ || step.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
     clock_marked_ms_ = step.now.ms;
     step.batch->ClockMarked({step.now.ms, clock});

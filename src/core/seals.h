@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/time.h"
 #include "core/books.h"
+#include "core/loading.h"
 #include "core/step.h"
 #include "ledger/commit_batch.h"
 #include "ledger/entities.h"
@@ -20,16 +22,18 @@ class Seals {
  public:
   explicit Seals(Books* books) : books_(books) {}
 
-  // The next batch sets this format, if any: the ledger is of an earlier one.
-  void SetFormat(const std::optional<ledger::Format>& format) { format_to_set_ = format; }
+  // The next batch records this.
+  void SetFirst(FirstRecords records) { first_ = std::move(records); }
 
   // See Core.
   Instant NextMark() const;
   void Seal(const Step& step, const ClockSample& clock, bool may_be_last);
 
  private:
+  void RecordFirst(const Step& step);
+
   Books* const books_;
-  std::optional<ledger::Format> format_to_set_;
+  std::optional<FirstRecords> first_;
   // Last written by this process.
   std::optional<int64_t> clock_marked_ms_;
   std::optional<int64_t> watermark_ms_;

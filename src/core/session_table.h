@@ -56,9 +56,9 @@ struct SessionState {
   SessionId id;
   ledger::SessionKind kind = ledger::SessionKind::kNamed;
   NamespaceSlot name_space;
-  std::string client_id;          // For kConnection the display name, "@HOST:PORT".
-  uint64_t instance = 0;          // Of the client id; 0 for kConnection.
-  ClientState* client = nullptr;  // Null for kConnection.
+  std::string client_id;          // Of others than kNamed "@HOST:PORT", for display.
+  uint64_t instance = 0;          // Of the client id; 0 for others.
+  ClientState* client = nullptr;  // Of kNamed only; else null.
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;

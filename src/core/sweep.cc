@@ -1,7 +1,6 @@
 #include "core/sweep.h"
 
 #include <algorithm>
-#include <ranges>
 #include <string>
 #include <utility>
 
@@ -77,7 +76,8 @@ void Sweep::LoadAhead() {
     fences_.push_back(books_->ids().ToFence(found_[found_next_ + i - 1].id).value);
     books_->tokens().Prefetch(fences_.back());
   }
-  for (const uint64_t fence : std::views::reverse(fences_)) books_->tokens().PrefetchEntry(fence);
+  std::for_each(fences_.rbegin(), fences_.rend(),
+                [this](uint64_t fence) { books_->tokens().PrefetchEntry(fence); });
 }
 
 void Sweep::EndOrSpare(const Step& step, TokenSlot slot) {

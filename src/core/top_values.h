@@ -22,13 +22,18 @@ struct ValueUse {
   KeySlot key{};      // kNoKey: no token holds the value, and no acquire waits for it.
   ValueSlot value{};  // kNoValue: no calls a second are remembered of it.
   int64_t now_calls = 0;
-  RecentCalls::Counts recent{};
+  RecentCalls::Counts recent{};  // In about the last interval of the rule.
+  RecentCalls::Counts minute{};  // In about the last minute.
 };
 
+// Which calls a second decide the order.
+enum class TopBy : uint8_t { kInterval, kMinute };
+
 // At most `limit` values, 1 or more, valid until the next call that changes the core. The highest
-// nowCalls come first, of equal ones the most calls passed in about the last interval, then the
-// most blocked. Values without any of these, and without a waiter, are left out.
-std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit, int64_t now_ms);
+// nowCalls come first, of equal ones the most calls passed in that time, then the most blocked.
+// Values without any of these, and without a waiter, are left out.
+std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit, int64_t now_ms,
+                                TopBy by = TopBy::kInterval);
 
 }  // namespace nowcalls::core
 

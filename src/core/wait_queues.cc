@@ -1,8 +1,17 @@
 #include "core/wait_queues.h"
 
+#include "base/allocated.h"
 #include "base/check.h"
 
 namespace nowcalls::core {
+namespace {
+
+WaitQueues::WaitingFlow WaitingFlowOf(const Waiter& waiter) {
+  const FlowKind kind = FlowKindIf(waiter.lane.key_slot != kNoKey);
+  return {{waiter.flow, kind}, waiter.lane.flow_slot};
+}
+
+}  // namespace
 
 WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
   const WaiterSlot slot = nodes_.Take();
@@ -10,6 +19,7 @@ WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
   nodes_[slot].number = ++last_number_;
   Append(&queue->classes[waiter.queue_class()], kInQueue, slot);
   PutInLine(slot, queue);
+  JoinFlow(slot);
   Append(&owners_[waiter.ticket.owner], kOfOwner, slot);
   deadlines_.emplace(waiter.deadline_ms, slot);
   ++size_;
@@ -21,9 +31,27 @@ void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
   deadlines_.erase({waiter.deadline_ms, slot});
   LeavePlace(slot, queue);
   Unlink(&queue->classes[waiter.queue_class()], kInQueue, slot);
+  LeaveFlow(slot);
   LeaveOwner(slot);
+  if (const WaitingGroup* group = GroupOf(slot)) group_bytes_ -= BytesOf(*group);
   nodes_.Return(slot);
   --size_;
+}
+
+void WaitQueues::SetGroup(WaiterSlot slot, WaitingGroup group) {
+  std::unique_ptr<WaitingGroup>& kept = nodes_[slot].group;
+  if (kept != nullptr) group_bytes_ -= BytesOf(*kept);
+  kept = std::make_unique<WaitingGroup>(std::move(group));
+  group_bytes_ += BytesOf(*kept);
+}
+
+size_t WaitQueues::BytesOf(const WaitingGroup& group) {
+  size_t bytes =
+      AllocatedBytes(sizeof(group)) + AllocatedBytes(group.capacity() * sizeof(group[0]));
+  for (const GroupItem& item : group) {
+    if (item.param.has_value()) bytes += AllocatedBytes(item.param->bytes);
+  }
+  return bytes;
 }
 
 void WaitQueues::Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to,
@@ -31,8 +59,11 @@ void WaitQueues::Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to,
   Waiter& waiter = nodes_[slot].waiter;
   LeavePlace(slot, from_queue);
   Unlink(&from_queue->classes[waiter.queue_class()], kInQueue, slot);
+  LeaveFlow(slot);
   waiter.lane = to.lane;
+  waiter.flow = to.flow;
   waiter.count = to.count;
+  JoinFlow(slot);
   InsertByNumber(to_queue, slot);
   PutInLine(slot, to_queue);
 }
@@ -170,6 +201,23 @@ void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
     if (classes[0].places.empty() && classes[1].places.empty()) set_aside.at_cap.erase(of_session);
   }
   if (set_aside.too_large.empty() && set_aside.at_cap.empty()) queue->set_aside.reset();
+}
+
+const WaiterPlaces* WaitQueues::OfFlow(const FlowKey& key, FlowSlot slot) const {
+  const auto it = flows_.find({key, slot});
+  return it == flows_.end() ? nullptr : &it->second;
+}
+
+void WaitQueues::JoinFlow(WaiterSlot slot) {
+  const Waiter& waiter = nodes_[slot].waiter;
+  flows_[WaitingFlowOf(waiter)].emplace(nodes_[slot].number, slot);
+}
+
+void WaitQueues::LeaveFlow(WaiterSlot slot) {
+  const Waiter& waiter = nodes_[slot].waiter;
+  const auto it = flows_.find(WaitingFlowOf(waiter));
+  it->second.erase({nodes_[slot].number, slot});
+  if (it->second.empty()) flows_.erase(it);
 }
 
 uint32_t WaitQueues::SizeOf(uint32_t owner) const {

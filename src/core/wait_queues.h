@@ -2,8 +2,8 @@
 //
 // Thread: loop. A lane (core/lane.h) has two queues, of prioritized and of other waiters, each
 // first in, first out. The waiters of an owner (a connection of the engine) and the earliest
-// deadline of all are found at once. Slots are stable and reused. The table decides nothing:
-// Waiting and Admission do.
+// deadline of all are found at once, and so are number and oldest of the waiters of a flow, over
+// all its lanes. Slots are stable and reused. The table decides nothing: Waiting and Admission do.
 //
 // Waiters that freed room cannot help are set aside, so that no look passes over them again and
 // again: those that ask for more than the level, until the level is raised; those at the cap of
@@ -65,12 +65,13 @@ struct WaitQueue {
   uint32_t size() const { return classes[0].size + classes[1].size; }
 };
 
-// One token that a group of an acquire_all asks for.
+// One token that a group of an acquire_all asks for, or calls of a rate.
 struct GroupItem {
   FlowId flow;
   uint32_t count = 0;
   uint32_t position = 0;  // In the request.
   std::optional<ParamValue> param{};
+  bool rate = false;
 };
 // In the order in which Groups looks at lanes.
 using WaitingGroup = std::vector<GroupItem>;
@@ -78,6 +79,7 @@ using WaitingGroup = std::vector<GroupItem>;
 struct Waiter {
   WaitTicket ticket;
   LaneRef lane;
+  FlowId flow;  // Of the lane.
   SessionSlot session_slot;
   uint32_t count = 0;
   bool prioritized = false;
@@ -105,12 +107,11 @@ class WaitQueues {
   // gives it its place. The queues are those of the two lanes.
   struct Place {
     LaneRef lane;
+    FlowId flow;
     uint32_t count = 0;
   };
   void Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to, WaitQueue* to_queue);
-  void SetGroup(WaiterSlot slot, WaitingGroup group) {
-    nodes_[slot].group = std::make_unique<WaitingGroup>(std::move(group));
-  }
+  void SetGroup(WaiterSlot slot, WaitingGroup group);
   // What the waiter asks for if it is a group; null: it asks for one token.
   const WaitingGroup* GroupOf(WaiterSlot slot) const { return nodes_[slot].group.get(); }
   // Waiters are numbered as they come, over all lanes.
@@ -118,6 +119,14 @@ class WaitQueues {
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
   size_t size() const { return size_; }
+  // Memory of all waiters, in bytes: of a waiter itself, and of the items of its group.
+  size_t bytes() const { return size_ * kWaiterBytes + group_bytes_; }
+  static size_t BytesOf(const WaitingGroup& group);
+  // The waiters of a flow, over all its lanes, the oldest first; null: none.
+  const WaiterPlaces* OfFlow(const FlowKey& key, FlowSlot slot) const;
+  // All flows that have waiters, by id and kind.
+  using WaitingFlow = std::pair<FlowKey, FlowSlot>;
+  const absl::btree_map<WaitingFlow, WaiterPlaces>& flows() const { return flows_; }
   // The waiter behind it in its class, also one that is set aside; kNoWaiter behind the last.
   WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
 
@@ -186,6 +195,8 @@ class WaitQueues {
     std::unique_ptr<WaitingGroup> group;
   };
 
+  void JoinFlow(WaiterSlot slot);
+  void LeaveFlow(WaiterSlot slot);
   void Append(WaiterList* list, Order order, WaiterSlot slot);
   void InsertByNumber(WaitQueue* queue, WaiterSlot slot);
   void Unlink(WaiterList* list, Order order, WaiterSlot slot);
@@ -196,11 +207,16 @@ class WaitQueues {
   void PutInLine(WaiterSlot slot, WaitQueue* queue);
   void LeavePlace(WaiterSlot slot, WaitQueue* queue);
 
+  // With its places in the sets of its lane, its flow and the deadlines.
+  static constexpr size_t kWaiterBytes = sizeof(Node) + 128;
+
   SlotArena<WaiterSlot, Node, 64> nodes_;
   size_t size_ = 0;
+  size_t group_bytes_ = 0;
   uint64_t last_number_ = 0;
   uint64_t looks_ = 0;
   absl::flat_hash_map<uint32_t, WaiterList> owners_;
+  absl::btree_map<WaitingFlow, WaiterPlaces> flows_;
   absl::btree_set<std::pair<int64_t, WaiterSlot>> deadlines_;
 };
 

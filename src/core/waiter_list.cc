@@ -15,18 +15,23 @@ class Lister {
     AddLane(flow.lane);
     if (flow.keys == 0) return;
     const KeyTable& keys = books_.flows().keys();
-    for (const KeySlot key : keys.WaitingOf(slot)) AddLane(keys.at(key).lane);
+    keys.VisitWaitingOf(slot, [&](KeySlot key) {
+      AddLane(keys.at(key).lane);
+      return !full();
+    });
   }
   bool full() const { return found_.size() >= limit_; }
   std::vector<WaiterPlace> Take() { return std::move(found_); }
 
  private:
   void AddLane(const Lane& lane) {
+    books_.looks() += 1;
     if (lane.waiting() == 0) return;
     uint32_t place = 0;
     for (const WaiterList& list : lane.waiters->classes) {
       for (WaiterSlot slot = list.head; slot != kNoWaiter && !full(); slot = queues_.Next(slot)) {
         ++place;
+        books_.looks() += 1;
         if (Matches(queues_.at(slot))) found_.push_back({slot, place});
       }
     }
@@ -50,13 +55,14 @@ std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queue
                                      const WaiterFilter& filter, size_t limit) {
   Lister lister(books, queues, filter, limit);
   if (filter.flow.has_value()) {
-    const FlowSlot slot = books.flows().Find(*filter.flow);
-    if (slot != kNoFlow) lister.AddFlow(slot);
+    for (const FlowSlot slot : books.flows().FindAll({*filter.flow, filter.kind})) {
+      lister.AddFlow(slot);
+    }
     return lister.Take();
   }
-  for (const auto& [id, slot] : books.flows().by_id()) {
+  for (const auto& [flow, waiters] : queues.flows()) {
     if (lister.full()) break;
-    lister.AddFlow(slot);
+    if (flow.first.kind == filter.kind.value_or(flow.first.kind)) lister.AddFlow(flow.second);
   }
   return lister.Take();
 }

@@ -1,7 +1,7 @@
 // ListWaiters: who waits for room, for the listing `waiters`.
 //
-// Thread: loop. It looks at every flow, and at every waiter of those that match, until it has
-// enough.
+// Thread: loop. It looks at the flows that have waiters, one after the other, until it has enough:
+// at all waiters, if the filter names a client.
 #ifndef NOWCALLS_CORE_WAITER_LIST_H_
 #define NOWCALLS_CORE_WAITER_LIST_H_
 
@@ -14,12 +14,14 @@
 #include "core/books.h"
 #include "core/slot.h"
 #include "core/wait_queues.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
 
 struct WaiterFilter {
   std::optional<FlowId> flow{};
+  std::optional<FlowKind> kind{};
   std::optional<std::string_view> client_id{};
   std::optional<uint64_t> instance{};  // Of the client id.
 };
@@ -29,8 +31,8 @@ struct WaiterPlace {
   uint32_t place = 0;  // In the line of its flow, or of its value of the parameter; 1: the first.
 };
 
-// At most `limit` waiters, valid until the next call that changes the core: by flow id, then by
-// value, then by place.
+// At most `limit` waiters, valid until the next call that changes the core: by flow id, those of
+// the rule of the flow first, then by value, then by place.
 std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queues,
                                      const WaiterFilter& filter, size_t limit);
 

@@ -5,6 +5,12 @@
 #include <optional>
 
 namespace nowcalls::core {
+namespace {
+
+// An end of a wait touches the tables of waiters, request ids and deadlines.
+constexpr uint64_t kLooksPerAnswer = 8;
+
+}  // namespace
 
 // Sentinel's acquireRefuseStrategy 3 queues prioritized requests; a request may ask for it itself.
 int64_t Waiting::WaitMsOf(const Flow& flow, const AcquireRequest& request) const {
@@ -20,10 +26,11 @@ bool Waiting::HasRoomFor(uint32_t owner) const {
   return queues_.SizeOf(owner) < books_->options().limits.waiters_per_connection_max;
 }
 
-bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner) const {
+bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner, size_t group_bytes) const {
   const Limits& limits = books_->options().limits;
   return books_->flows().lane(ref).waiting() < limits.waiters_per_rule_max &&
-         queues_.size() < limits.waiters_max && HasRoomFor(owner);
+         queues_.size() < limits.waiters_max &&
+         queues_.bytes() + group_bytes < limits.waiter_bytes_max && HasRoomFor(owner);
 }
 
 WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
@@ -33,6 +40,7 @@ WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRe
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
   const WaiterSlot waiter = queues_.Add({.ticket = ticket,
                                          .lane = ref,
+                                         .flow = books_->flows().at(ref.flow_slot).id,
                                          .session_slot = session_slot,
                                          .count = static_cast<uint32_t>(request.count),
                                          .prioritized = request.prioritized,
@@ -93,13 +101,16 @@ void Waiting::ReturnSessionsToLookAt(const LaneRef& ref, int64_t level) {
 }
 
 bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized, uint64_t number) {
+  const uint64_t looks_before = queues_.looks();
   // Waiters that are about to be granted are ahead.
   if (books_->flows().lane(ref).to_wake || LevelHasChanged(ref)) RestoreLine(ref);
   const auto is_ahead = [&](size_t queue_class) {
     const WaiterSlot first = FirstInLine(ref, queue_class);
     return first != kNoWaiter && queues_.NumberOf(first) < number;
   };
-  return prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
+  const bool ahead = prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
+  books_->looks() += queues_.looks() - looks_before;
+  return ahead;
 }
 
 // By sessions that came or left since the lane's waiters were looked at. REQUIRES: waiters.
@@ -136,7 +147,9 @@ void Waiting::OnNewRule(FlowSlot flow_slot) {
   for (const LaneRef& ref : LanesThatWait(flow_slot)) {
     if (ref.key_slot != kNoKey) books_->flows().RefreshKey(ref.key_slot);
     TrackWaiting(ref);
-    queues_.ReturnAll(books_->flows().lane(ref).waiters.get());
+    WaitQueue* const queue = books_->flows().lane(ref).waiters.get();
+    books_->looks() += queue->size();
+    queues_.ReturnAll(queue);
     books_->wake_list().Add(ref);
   }
 }
@@ -147,7 +160,7 @@ void Waiting::Move(WaiterSlot slot, const LaneRef& to, uint32_t count) {
   Lane& lane = flows.lane(to);
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
   WaitQueue* const left = flows.lane(from).waiters.get();
-  queues_.Move(slot, left, {to, count}, lane.waiters.get());
+  queues_.Move(slot, left, {to, flows.at(to.flow_slot).id, count}, lane.waiters.get());
   WaitQueues::LookAt(queues_.at(slot).session_slot, left);
   TrackWaiting(to);
   TrackWaiting(from);
@@ -210,6 +223,7 @@ void Waiting::RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status
   for (const LaneRef& ref : LanesThatWait(flow_slot)) {
     // A key goes with its last waiter, if it has no token.
     const Lane& lane = books_->flows().lane(ref);
+    books_->looks() += kLooksPerAnswer * lane.waiting();
     for (size_t i = 0; i < 2; ++i) {
       while (lane.waiting() > 0 && lane.waiters->classes[i].head != kNoWaiter) {
         Answer(step, lane.waiters->classes[i].head,
@@ -250,7 +264,7 @@ void Waiting::TrackWaiting(const LaneRef& ref) {
   FlowTable& flows = books_->flows();
   const Flow& flow = flows.at(ref.flow_slot);
   auto& waiting = flows.name_space(flow.name_space).waiting_for_sessions;
-  const Namespace::FlowAndKey entry{flow.id.value, ref.key_slot};
+  const Namespace::FlowAndKey entry{flow.key(), ref.key_slot};
   if (flows.lane(ref).waiting() > 0 && flow.level_by_session) {
     waiting.insert(entry);
   } else {

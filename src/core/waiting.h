@@ -32,7 +32,8 @@ class Waiting {
   // --- Getting in. ---
   // How long the request waits for room; 0: not at all.
   int64_t WaitMsOf(const Flow& flow, const AcquireRequest& request) const;
-  bool HasRoomFor(const LaneRef& ref, uint32_t owner) const;
+  // `group_bytes`: of the items of a group (WaitQueues::BytesOf).
+  bool HasRoomFor(const LaneRef& ref, uint32_t owner, size_t group_bytes = 0) const;
   bool HasRoomFor(uint32_t owner) const;
   WaiterSlot Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                  const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket);

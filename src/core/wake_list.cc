@@ -14,7 +14,7 @@ void WakeList::AddNamespace(NamespaceSlot slot) {
   ++name_space.levels_changed;
   if (name_space.waiting_for_sessions.empty()) return;
   if (name_space.to_wake) {
-    name_space.wake_again = name_space.wake_after.first > 0;
+    name_space.wake_again = name_space.wake_after.first.id.value > 0;
     return;
   }
   name_space.to_wake = true;

@@ -296,7 +296,7 @@ void EngineFront::LookAtDisk(int64_t now_ms) {
   const std::optional<uint64_t> free_bytes = ledger_.store->FreeBytes();
   const bool nearly_full = free_bytes && *free_bytes < 2 * LimitsOfProgram().disk_free_high();
   look_due_ms_ = now_ms + (nearly_full ? kLookNearlyFullEveryMs : kLookEveryMs);
-  engine_->OnDiskSpace(free_bytes);
+  engine_->OnDiskSpace(free_bytes, ledger_.store->FreeFiles());
   const Status place = ledger_.store->CheckPlace();
   if (!place.ok()) Fail(place);
 }

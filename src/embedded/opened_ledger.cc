@@ -33,6 +33,7 @@ void NoteRecovered(OpenedLedger* ledger) {
                             std::to_string(ledger::kFormatVersion) +
                             " now: older versions of nowcalls do not open it any more");
   }
+  if (!recovered.future.empty()) ledger->notes.push_back(recovered.future);
   if (recovered.time && recovered.time->clamped) {
     ledger->notes.push_back(
         "the machine was started anew and its wall clock differs by " +
@@ -53,6 +54,7 @@ Status OpenInMemory(const Limits& limits, OpenedLedger* ledger) {
 }
 
 Status OpenOnDisk(bool sync, const Limits& limits, OpenedLedger* ledger) {
+  NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Before a ledger is formatted.
   auto lock = store::LedgerLock::Take(ledger->data_dir);
   if (!lock.ok()) return lock.status();
   store::RocksStoreOptions options;

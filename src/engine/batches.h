@@ -43,6 +43,8 @@ class Batches {
   size_t open_bytes() const {
     return batches_[open_].bytes().size() + core_->books().history().unrecorded_bytes();
   }
+  // core::Books::looks: what the calls of the core have looked at.
+  uint64_t looks() const { return core_->books().looks(); }
   bool full() const { return open_bytes() >= bytes_max_; }
 
   // The batch whose commit makes all durable that was decided until now; nothing: all is durable.

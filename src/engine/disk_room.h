@@ -15,19 +15,39 @@ namespace nowcalls::engine {
 
 class DiskRoom {
  public:
-  explicit DiskRoom(const Limits& limits)
-      : low_bytes_(limits.disk_free_low_bytes), high_bytes_(limits.disk_free_high()) {}
+  // Each new data file and log takes an inode. A start and a flush need some at once.
+  static constexpr uint64_t kFilesLow = 64;
+  static constexpr uint64_t kFilesHigh = 128;
+
+  explicit DiskRoom(const Limits& limits) { SetMarks(limits); }
+
+  // For the looks from the next Update on.
+  void SetMarks(const Limits& limits) {
+    low_bytes_ = limits.disk_free_low_bytes;
+    high_bytes_ = limits.disk_free_high();
+  }
 
   // Returns the line to log; empty unless low() has changed. A file system that does not tell its
-  // free bytes changes nothing.
-  std::string Update(std::optional<uint64_t> free_bytes) {
+  // free bytes changes nothing; one that does not tell its free inodes has enough.
+  std::string Update(std::optional<uint64_t> free_bytes,
+                     std::optional<uint64_t> free_files = std::nullopt) {
     free_bytes_ = free_bytes;
+    free_files_ = free_files;
     if (!free_bytes.has_value()) return "";
     const bool was_low = low_;
-    low_ = *free_bytes < (was_low ? high_bytes_ : low_bytes_);
+    const bool few_files =
+        low_bytes_ > 0 && free_files.value_or(kFilesHigh) < (was_low ? kFilesHigh : kFilesLow);
+    low_ = few_files || *free_bytes < (was_low ? high_bytes_ : low_bytes_);
     if (low_ == was_low) return "";
     const std::string free = std::to_string(*free_bytes) + " bytes are free for the ledger";
     if (!low_) return free + " again: tokens are granted";
+    if (few_files) {
+      return "only " + std::to_string(*free_files) +
+             " inodes are free on the ledger's file system, fewer than " +
+             std::to_string(kFilesLow) + ": no token is granted until " +
+             std::to_string(kFilesHigh) +
+             " are free; tokens that are out can be kept and released. Delete files on that disk";
+    }
     return "only " + free + ", fewer than disk-free-low-bytes (" + std::to_string(low_bytes_) +
            "): no token is granted until " + std::to_string(high_bytes_) +
            " are free; tokens that are out can be kept and released. Make room on that disk";
@@ -35,11 +55,13 @@ class DiskRoom {
 
   bool low() const { return low_; }
   std::optional<uint64_t> free_bytes() const { return free_bytes_; }
+  std::optional<uint64_t> free_files() const { return free_files_; }
 
  private:
-  const uint64_t low_bytes_;
-  const uint64_t high_bytes_;
-  std::optional<uint64_t> free_bytes_;  // At the last look.
+  uint64_t low_bytes_ = 0;
+  uint64_t high_bytes_ = 0;
+  std::optional<uint64_t> free_bytes_;  // At the last look, as the next.
+  std::optional<uint64_t> free_files_;
   bool low_ = false;
 };
 

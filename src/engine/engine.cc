@@ -215,10 +215,17 @@ void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& m
   if (connection->state == ConnectionState::kEnding) impl_->closing.CloseIfAnswered(connection);
 }
 
-void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes) {
-  const std::string news = impl_->disk.Update(free_bytes);
+void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files) {
+  const std::string news = impl_->disk.Update(free_bytes, free_files);
   impl_->core->SetDiskLow(impl_->disk.low());
   if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, LogTopic::kServer, news, {});
+}
+
+void Engine::SetOptions(const core::CoreOptions& options) {
+  impl_->options.limits = options.limits;
+  impl_->core->SetOptions(options);
+  impl_->disk.SetMarks(options.limits);
+  OnDiskSpace(impl_->disk.free_bytes(), impl_->disk.free_files());
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {

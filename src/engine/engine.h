@@ -70,9 +70,14 @@ class Engine {
   void OnSent(ConnectionId id, size_t kept, Instant now);
   void OnDisconnect(ConnectionId id, Instant now);
 
-  // Free bytes of the ledger's file system; nothing if it does not tell. They decide whether tokens
-  // are granted (Limits::disk_free_low_bytes).
-  void OnDiskSpace(std::optional<uint64_t> free_bytes);
+  // Free bytes and inodes of the ledger's file system; nothing if it does not tell. They decide
+  // whether tokens are granted (disk_room.h).
+  void OnDiskSpace(std::optional<uint64_t> free_bytes,
+                   std::optional<uint64_t> free_files = std::nullopt);
+
+  // Settings that change while the server runs: limits, guards and the pace of the sweep, from now
+  // on. See Core::SetOptions for what stays as it was.
+  void SetOptions(const core::CoreOptions& options);
 
   // Time. The driver calls OnTime at NextDeadline or soon after; kNever: no timer is needed. A
   // moment in the past means: in the next turn, after other input was read. A driver that is late

@@ -40,7 +40,7 @@ struct Engine::Impl {
   void CloseTooSlow();
   void LogNotices() const;
 
-  const EngineOptions options;
+  EngineOptions options;
   core::Core* const core;
   Driver* const driver;
   const Instant started;

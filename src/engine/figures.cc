@@ -50,11 +50,12 @@ Value ByOutcome(const core::FlowCounters& counters) {
 }
 
 // Connections that have sent nothing yet speak none.
-Value ByProtocol(const Connections& connections) {
+Value ByProtocol(const Source& s) {
   static constexpr auto kWords = std::to_array<std::string_view>({"messagepack_rpc", "sentinel"});
   static_assert(kWords.size() == kProtocolKindCount);
   std::array<uint64_t, kProtocolKindCount> counts{};
-  for (const Connection& connection : connections.all()) {
+  s.core.books().looks() += s.connections.count();
+  for (const Connection& connection : s.connections.all()) {
     if (connection.protocol == nullptr) continue;
     ++counts[static_cast<size_t>(connection.protocol->kind())];
   }
@@ -143,7 +144,7 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.connections.count()); }},
     {{"counts.connections_by_protocol", kGauge, "",
       "the same by what they speak: `messagepack_rpc`, `sentinel`", "protocol"},
-     [](const Source& s) { return ByProtocol(s.connections); }},
+     [](const Source& s) { return ByProtocol(s); }},
     {{"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens"},
      [](const Source& s) { return Count(s.core.books().sessions().size()); }},
     {{"counts.namespaces", kGauge, "",
@@ -161,6 +162,9 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.core.flows().keys().MemoryBytes()); }},
     {{"counts.waiters", kGauge, "", "acquires that wait"},
      [](const Source& s) { return Count(s.core.wait_queues().size()); }},
+    {{"counts.waiter_bytes", kGauge, "bytes",
+      "memory of acquires that wait, with the items of an `acquire_all`"},
+     [](const Source& s) { return Count(s.core.wait_queues().bytes()); }},
     {{"counts.mass_expiries", kCounter, "", "times that many sessions went offline together"},
      [](const Source& s) { return Count(s.core.mass_expiry().masses()); }},
     {{"counts.mass_sessions", kCounter, "", "sessions that got more time because of that"},
@@ -215,6 +219,9 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      RateTotal<&core::RateCounters::requests_passed>},
     {{"totals.rate_requests_blocked", kCounter, "", "requests for the calls that were blocked"},
      RateTotal<&core::RateCounters::requests_blocked>},
+    {{"totals.rate_values_forgotten", kCounter, "",
+      "values that were forgotten for others while their limit was in use: it began anew"},
+     [](const Source& s) { return Count(s.core.books().rates().values().forgotten()); }},
     {{"totals.requests", kCounter, "",
       "messages of MessagePack-RPC, by method; `unknown`: methods that do not exist", "method"},
      [](const Source& s) { return ByMethod(s.requests); }},
@@ -278,6 +285,8 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
     {{"limits.waiters_per_connection_max", kSetting, "", "acquires of one connection that wait"},
      Limit<&Limits::waiters_per_connection_max>},
     {{"limits.waiters_max", kSetting, "", "acquires that wait"}, Limit<&Limits::waiters_max>},
+    {{"limits.waiter_bytes_max", kSetting, "bytes", "memory of acquires that wait"},
+     Limit<&Limits::waiter_bytes_max>},
     {{"limits.sentinel_wait_ms_max", kSetting, "ms",
       "time that an acquire in Sentinel's frames waits; 0: it does not"},
      Limit<&Limits::sentinel_wait_ms_max>},

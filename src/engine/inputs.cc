@@ -13,6 +13,8 @@ namespace {
 // What a connection may do before the next one has its turn: some 60 grants, as many as a client
 // with a pipeline has in flight.
 constexpr int kVisitCost = 128;
+// Of looks at tables (core::Books::looks).
+constexpr uint64_t kLooksPerCost = 8;
 // Of a visit that finds no whole message, or no room for one.
 constexpr int kEmptyVisitCost = 8;
 
@@ -119,6 +121,7 @@ Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit* visi
   visit->may_work = MayWork(connection);
   visit->may_show = !outputs_->SharesWait(1);
   const size_t made_before = BytesMade(*connection);
+  const uint64_t looks_before = batches_->looks();
   const Taken message = connection->protocol->Take(connection, rest, *visit, &why_);
   visit->first = false;
   connection->in_message = message.outcome == Taken::Outcome::kIncomplete;
@@ -130,7 +133,8 @@ Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit* visi
   late_->Send();
   // An entry of the history may displace a longer one that was not recorded yet.
   const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
-  *visit_left -= Charge(*message.cost, message.bytes + made) + static_cast<int>(message.values);
+  const uint64_t looks = batches_->looks() - looks_before;
+  *visit_left -= Charge(message, message.bytes + made, looks);
   return message;
 }
 
@@ -146,10 +150,14 @@ void Inputs::Leave(Connection* connection, std::string_view rest, const Taken& m
   }
 }
 
-// What the message costs its visit. `bytes` are those of it, its reply and its records. Work is
-// taken from the budget of work; after it, the connection stands in line again.
-int Inputs::Charge(const Cost& cost, size_t bytes) {
-  const int spent = cost.base + static_cast<int>(bytes * static_cast<size_t>(cost.per_kib) / 1024);
+// What the message costs its visit. `bytes` are those of it, its reply and its records, `looks`
+// those of the core (core::Books::looks). Work is taken from the budget of work; after it, the
+// connection stands in line again.
+int Inputs::Charge(const Taken& message, size_t bytes, uint64_t looks) {
+  const Cost& cost = *message.cost;
+  const size_t units =
+      bytes * static_cast<size_t>(cost.per_kib) / 1024 + message.values + looks / kLooksPerCost;
+  const int spent = cost.base + static_cast<int>(units);
   if (!cost.work) return spent;
   budget_.work_left -= spent;
   first_in_line_ = nullptr;

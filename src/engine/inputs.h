@@ -53,7 +53,7 @@ class Inputs {
   Taken TakeOne(Connection* connection, std::string_view rest, Visit* visit, int* visit_left);
   void Leave(Connection* connection, std::string_view rest, const Taken& message);
   InputWaits WaitsFor(const Connection& connection) const;
-  int Charge(const Cost& cost, size_t bytes);
+  int Charge(const Taken& message, size_t bytes, uint64_t looks);
   size_t BytesMade(const Connection& connection) const;
   bool MayWork(const Connection* connection) const;
   void Bound();

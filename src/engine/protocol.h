@@ -76,7 +76,7 @@ struct Taken {
   InputWaits waits = InputWaits::kNothing;  // kWaits only.
   size_t bytes = 0;                         // kTaken only; at least 1.
   const Cost* cost = &kLeastCost;           // Lives as long as the program.
-  // Values or rules of one request that were looked up, at a unit each: some have a byte.
+  // Units for values or rules of one request that were looked up: some have a byte.
   size_t values = 0;
 };
 

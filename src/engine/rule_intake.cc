@@ -23,4 +23,9 @@ Status RuleIntake::Replace(const std::vector<CheckedSet>& sets) {
   return core_->ReplaceRules(step_(), refs);
 }
 
+void RuleIntake::NoteRefused(std::string_view source, std::string_view name_space,
+                             const Status& why) {
+  core_->NoteRefusedRules(step_().now, source, name_space, why);
+}
+
 }  // namespace nowcalls::engine

@@ -24,6 +24,8 @@ class RuleIntake final : public RuleSink {
                            std::string_view json) const override;
   Status Claim(const RuleClaim& claim) override;
   Status Replace(const std::vector<CheckedSet>& sets) override;
+  void NoteRefused(std::string_view source, std::string_view name_space,
+                   const Status& why) override;
 
  private:
   core::Core* const core_;

@@ -115,7 +115,7 @@ class RecordReader {
   Status RuleSet() {
     const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
     const std::string_view value = in_.ReadBytes(in_.Read<uint32_t>());
-    NOWCALLS_RETURN_IF_ERROR(DecodeRule(key, value).status());
+    NOWCALLS_RETURN_IF_ERROR(DecodeRules(key, value).status());
     sink_->Put(Family::kRules, key, value);
     return {};
   }

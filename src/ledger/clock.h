@@ -17,19 +17,35 @@ namespace nowcalls::ledger {
 
 inline constexpr int64_t kRebootGapMsMax = 3'600'000;
 
+// How far behind its last batch a ledger is believed to tell of time. Versions of nowcalls that
+// followed a boot clock that was set back left such times; what is beyond is no time that was.
+inline constexpr int64_t kAheadMsMax = kRebootGapMsMax;
+
+// What counts for a time `ms` in a ledger whose last batch was sealed at `sealed_ms`. One that is
+// not believed counts as that batch's, or each start would set the clock on because of it.
+constexpr int64_t BelievedMs(int64_t ms, int64_t sealed_ms) {
+  return ms <= sealed_ms + kAheadMsMax ? ms : sealed_ms;
+}
+
 class LedgerClock {
  public:
   // A clock that says `start` when the boot clock says `boottime_ms`.
-  LedgerClock(Instant start, int64_t boottime_ms) : start_(start), boottime_ms_(boottime_ms) {}
+  LedgerClock(Instant start, int64_t boottime_ms) : now_(start), boottime_ms_(boottime_ms) {}
 
-  // Now, for a reading of CLOCK_BOOTTIME. Never before `start`.
+  // Now, for a reading of CLOCK_BOOTTIME. Never before `start`, nor before what it has told: while
+  // the reading is behind an earlier one, time stands still.
   Instant At(int64_t boottime_ms) const {
-    return boottime_ms <= boottime_ms_ ? start_ : start_ + (boottime_ms - boottime_ms_);
+    if (boottime_ms > boottime_ms_) {
+      now_ = now_ + (boottime_ms - boottime_ms_);
+      boottime_ms_ = boottime_ms;
+    }
+    return now_;
   }
 
  private:
-  Instant start_;
-  int64_t boottime_ms_;
+  // Of the largest reading. To look at a clock changes nothing that its owner sees.
+  mutable Instant now_;
+  mutable int64_t boottime_ms_;
 };
 
 struct RecoveredTime {

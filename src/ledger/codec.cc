@@ -15,6 +15,7 @@ namespace {
 constexpr uint8_t kValueVersion = 1;
 constexpr uint8_t kKeyedTokenVersion = 2;
 constexpr uint8_t kInstanceSessionVersion = 2;
+constexpr uint8_t kTwoRulesVersion = 2;
 constexpr uint64_t kIdMax = INT64_MAX;
 
 constexpr size_t kRuleFlowBytes = 8;
@@ -24,7 +25,7 @@ static_assert(kNamespaceBytesMax <= UINT8_MAX && kClientIdBytesMax <= UINT8_MAX)
 bool IsLedgerMs(int64_t ms) { return ms >= 0 && ms <= kInstantMsMax; }
 bool IsId(uint64_t id) { return id >= 1 && id <= kIdMax; }
 bool IsSessionKind(SessionKind kind) {
-  return kind == SessionKind::kNamed || kind == SessionKind::kConnection;
+  return kind >= SessionKind::kNamed && kind <= SessionKind::kSentinel;
 }
 bool IsRuleNamespace(std::string_view name_space) {
   return name_space.size() <= kNamespaceBytesMax && name_space.find('\0') == std::string_view::npos;
@@ -290,18 +291,51 @@ Result<RuleKey> DecodeRuleKey(std::string_view key) {
   return rule;
 }
 
-Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value) {
+std::string EncodeRuleValue(const RuleEntry& of_flow, const RuleEntry& by_value) {
+  NOWCALLS_CHECK(of_flow.name_space == by_value.name_space && of_flow.flow == by_value.flow);
+  NOWCALLS_CHECK(!of_flow.json.empty() && !by_value.json.empty());
+  std::string out(1, static_cast<char>(kTwoRulesVersion));
+  out += static_cast<char>(of_flow.state);
+  AppendBigEndian(&out, static_cast<uint32_t>(of_flow.json.size()));
+  out += of_flow.json;
+  out += static_cast<char>(by_value.state);
+  out += by_value.json;
+  return out;
+}
+
+Result<std::vector<RuleEntry>> DecodeRules(std::string_view key, std::string_view value) {
+  constexpr size_t kSizedBytes = 1 + sizeof(uint32_t);  // State, and the size of what follows.
   const Result<RuleKey> rule_key = DecodeRuleKey(key);
   if (!rule_key.ok()) return rule_key.status();
   if (value.size() < 3) return Corrupt("rule value", "holds no JSON text");
-  NOWCALLS_RETURN_IF_ERROR(CheckVersion("rule value", static_cast<uint8_t>(value[0])));
-  const auto state = static_cast<RuleState>(value[1]);
-  if (state != RuleState::kActive && state != RuleState::kRemoved &&
-      state != RuleState::kDraining) {
-    return Corrupt("rule value", "state is none of active, removed and draining");
+  const auto version = static_cast<uint8_t>(value[0]);
+  if (version != kValueVersion && version != kTwoRulesVersion) {
+    return WrongVersion("rule value", version, "1 or 2");
   }
-  return RuleEntry{std::string(rule_key->name_space), rule_key->flow, state,
-                   std::string(value.substr(2))};
+  std::vector<RuleEntry> rules;
+  const auto add = [&](char state, std::string_view json) {
+    rules.push_back({std::string(rule_key->name_space), rule_key->flow,
+                     static_cast<RuleState>(state), std::string(json)});
+  };
+  std::string_view last = value.substr(1);
+  if (version == kTwoRulesVersion) {
+    if (last.size() < kSizedBytes) return Corrupt("rule value", "is too short for two rules");
+    const auto size = LoadBigEndian<uint32_t>(last.data() + 1);
+    if (last.size() - kSizedBytes < size_t{size} + 1) {
+      return Corrupt("rule value", "is too short for the size it states");
+    }
+    add(last[0], last.substr(kSizedBytes, size));
+    last.remove_prefix(kSizedBytes + size);
+  }
+  add(last[0], last.substr(1));
+  for (const RuleEntry& rule : rules) {
+    if (rule.json.empty()) return Corrupt("rule value", "holds no JSON text");
+    if (rule.state != RuleState::kActive && rule.state != RuleState::kRemoved &&
+        rule.state != RuleState::kDraining) {
+      return Corrupt("rule value", "state is none of active, removed and draining");
+    }
+  }
+  return rules;
 }
 
 std::string EncodeFormat(const Format& format) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ledger/entities.h"
 #include "nowcalls/status.h"
@@ -70,7 +71,7 @@ Result<Session> DecodeSession(std::string_view key, std::string_view value);
 
 // namespace | 0x00 | flow_id:be64, so that a namespace's rules lie together. A namespace holds no
 // NUL. The value is a version byte, the state and the rule's JSON text (not empty), which src/core
-// interprets.
+// interprets; or it has two rules, that of the flow and that by value.
 std::string EncodeRuleKey(std::string_view name_space, FlowId flow);
 struct RuleKey {
   std::string_view name_space;  // Points into the decoded bytes.
@@ -78,7 +79,10 @@ struct RuleKey {
 };
 Result<RuleKey> DecodeRuleKey(std::string_view key);
 std::string EncodeRuleValue(RuleState state, std::string_view json);
-Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value);
+// REQUIRES: rules of one namespace and one flow id.
+std::string EncodeRuleValue(const RuleEntry& of_flow, const RuleEntry& by_value);
+// One rule or two.
+Result<std::vector<RuleEntry>> DecodeRules(std::string_view key, std::string_view value);
 
 std::string EncodeFormat(const Format& format);
 // A version that is not kFormatVersionMin .. kFormatVersion is kFailedPrecondition with a message

@@ -113,11 +113,12 @@ void CommitBatch::SessionClosed(SessionId id) {
   Append(record);
 }
 
-void CommitBatch::RuleSet(const RuleEntry& rule) {
+void CommitBatch::RuleSet(const RuleEntry& rule, const RuleEntry* by_value) {
   std::string record;
   AppendType(&record, RecordType::kRuleSet);
   AppendSized<uint16_t>(&record, EncodeRuleKey(rule.name_space, rule.flow));
-  AppendSized<uint32_t>(&record, EncodeRuleValue(rule.state, rule.json));
+  AppendSized<uint32_t>(&record, by_value == nullptr ? EncodeRuleValue(rule.state, rule.json)
+                                                     : EncodeRuleValue(rule, *by_value));
   Append(record);
 }
 

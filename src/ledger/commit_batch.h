@@ -35,7 +35,9 @@ class CommitBatch {
   void TokenEnded(const TokenKey& key, EndReason reason);
   void SessionOpened(const Session& session);
   void SessionClosed(SessionId id);
-  void RuleSet(const RuleEntry& rule);
+  // `by_value`: the namespace's other rule of the flow id, if there is one; `rule` is then that of
+  // the flow. The two share a record, so whoever sets one sets both.
+  void RuleSet(const RuleEntry& rule, const RuleEntry* by_value = nullptr);
   void RuleRemoved(std::string_view name_space, FlowId flow);
   void HistoryAdded(std::span<const HistoryEntry> block);  // REQUIRES: a HistoryBlock.
   void HistoryDropped(uint64_t first_sequence);            // Of the block.

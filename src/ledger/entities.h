@@ -62,6 +62,7 @@ inline bool MayShareRequestId(Fence a, Fence b) {
 enum class SessionKind : uint8_t {
   kNamed = 1,       // Declared a client id; survives reconnects and restarts.
   kConnection = 2,  // Ends with its connection; named "@HOST:PORT" for display.
+  kSentinel = 3,    // Likewise, of Sentinel's frames: others of them may end and keep its tokens.
 };
 
 struct Session {
@@ -87,7 +88,8 @@ enum class RuleState : uint8_t {
 // Whether its namespace has the rule now.
 constexpr bool IsInForce(RuleState state) { return state != RuleState::kRemoved; }
 
-// The rule of a flow. Every flow with live tokens has one.
+// A rule of a flow. Every flow with live tokens has one for them: of the flow for those without a
+// parameter, by value for the others. A namespace has at most one of each kind of a flow id.
 struct RuleEntry {
   std::string name_space;
   FlowId flow;

@@ -21,10 +21,7 @@ class Loader : public store::LedgerVisitor {
     options_.token_id_key = format.token_id_key;
     core_ = std::make_unique<core::Core>(options_);
     format_version_ = format.version;
-    if (format.version == ledger::kFormatVersion) return Status::Ok();
-    ledger::Format raised = format;
-    raised.version = ledger::kFormatVersion;
-    core_->loading().SetFormat(raised);
+    core_->loading().SetFormat(format);
     return Status::Ok();
   }
   Status OnClock(const ledger::ClockMark& mark) override {
@@ -33,8 +30,7 @@ class Loader : public store::LedgerVisitor {
   }
   Status OnSeal(const ledger::Seal& seal) override {
     seal_ = seal;
-    core_->loading().ExpectTokens(seal.live_tokens);
-    SawTime(seal.ledger_ms);
+    core_->loading().ExpectSeal(seal);
     return Status::Ok();
   }
   Status OnWatermark(int64_t /*deadline_ms*/) override { return Status::Ok(); }
@@ -48,11 +44,9 @@ class Loader : public store::LedgerVisitor {
   }
   Status OnSession(const ledger::Session& session) override {
     ++sessions_;
-    SawTime(session.opened_ms);
     return core_->loading().LoadSession(session);
   }
   Status OnHistory(const ledger::HistoryBlock& block) override {
-    for (const ledger::HistoryEntry& entry : block) SawTime(entry.ended_ms);
     return core_->loading().LoadHistory(block);
   }
   Status OnRate(const ledger::RateBucket& bucket) override {
@@ -60,7 +54,6 @@ class Loader : public store::LedgerVisitor {
   }
   Status OnToken(const ledger::Token& token) override {
     ++tokens_;
-    SawTime(token.issued_ms);
     return core_->loading().LoadToken(token);
   }
 
@@ -70,6 +63,9 @@ class Loader : public store::LedgerVisitor {
     if (seal_.has_value() != mark_.has_value()) {
       return Status::Corruption("the ledger has a clock without a seal, or a seal without a clock");
     }
+    if (mark_.has_value()) mark_ = core_->loading().Believed(*mark_);
+    const Instant latest = core_->loading().times().latest();
+    std::string future = core_->loading().times().Warning();
     NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_));
     const Result<ClockSample> sample = sample_clocks();
     if (!sample.ok()) return sample.status();
@@ -77,7 +73,7 @@ class Loader : public store::LedgerVisitor {
     // The clock of a new ledger begins with the wall clock.
     Instant now{std::max<int64_t>(0, sample->wall_ms)};
     if (mark_.has_value()) {
-      time = ledger::RecoverTime(*mark_, latest_, *sample);
+      time = ledger::RecoverTime(*mark_, latest, *sample);
       now = time->now;
     }
     core_->Begin(now, NextFence(*sample, time, may_lack_batches));
@@ -85,7 +81,7 @@ class Loader : public store::LedgerVisitor {
                            sample->boot_id,  time,
                            rules_,           sessions_,
                            tokens_,          std::move(rule_sources_),
-                           format_version_};
+                           format_version_,  std::move(future)};
   }
 
  private:
@@ -98,13 +94,11 @@ class Loader : public store::LedgerVisitor {
     if (!may_lack_batches) return next;
     return ledger::FenceAfterLoss(next, sample.boottime_ms - mark_->machine.boottime_ms);
   }
-  void SawTime(int64_t ledger_ms) { latest_ = std::max(latest_, Instant{ledger_ms}); }
 
   core::CoreOptions options_;
   std::unique_ptr<core::Core> core_;
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;
-  Instant latest_;
   uint32_t format_version_ = 0;
   uint64_t rules_ = 0;
   uint64_t sessions_ = 0;

@@ -29,6 +29,7 @@ struct RecoveredLedger {
   uint64_t tokens = 0;
   std::map<std::string, std::string> rule_sources;  // By namespace that has rules.
   uint32_t format_version = 0;  // As found; the core raises it with its first batch.
+  std::string future;  // A warning: what it tells of times behind its last batch. Mostly empty.
 
   Instant Now() const { return clock.At(BoottimeMs()); }
   ClockSample Clocks() const { return {BoottimeMs(), WallMs(), boot_id}; }

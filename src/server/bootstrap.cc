@@ -29,6 +29,7 @@
 #include "server/logging.h"
 #include "server/port_file.h"
 #include "server/server.h"
+#include "server/service_manager.h"
 #include "server/system.h"
 #include "store/disk/data_dir.h"
 #include "store/disk/ledger_files.h"
@@ -129,6 +130,7 @@ void LogRecovered(const recovery::RecoveredLedger& ledger, int64_t took_ms) {
         "not open it any more",
         ledger.format_version, ledger::kFormatVersion, ledger.format_version);
   }
+  if (!ledger.future.empty()) LogAt(LogLevel::kWarn, ledger.future);
   if (!ledger.time.has_value()) return;
   const ledger::RecoveredTime& time = *ledger.time;
   if (time.clamped) {
@@ -165,6 +167,12 @@ void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
   }
 }
 
+void LogBeginning(const ServerConfig& config, const std::vector<LoadedRuleFile>& rules) {
+  spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
+               getpid(), config.data_dir, config.durability.ToString());
+  LogRuleFiles(rules);
+}
+
 // A newcomer's first start serves, but limits nothing.
 void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
   if (core.flows().rules() > 0) return;
@@ -195,6 +203,7 @@ Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
 
 // A lost one must not be taken for a new one: all that is out would be granted again.
 Status CheckRequiredLedger(const ServerConfig& config) {
+  NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Without it no ledger can be begun.
   const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
   if (!config.require_ledger || present.code() != StatusCode::kNotFound) return {};
   // What is there instead tells more.
@@ -224,6 +233,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
                 const web::Board& board, std::unique_ptr<web::Web>* web) {
   if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
   const web::WebOptions options{.listen = config.http,
+                                .hosts = config.http_hosts,
                                 .figures = figures,
                                 .sentinel = config.sentinel,
                                 .log = [](bool problem, const std::string& line) {
@@ -233,7 +243,11 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
   if (!started.ok()) return started.status();
   *web = *std::move(started);
   if (!config.http) return Status::Ok();
-  spdlog::info("page, metrics and health on http://{}/", (*web)->address().ToString());
+  std::string addresses;
+  for (const HostPort& address : (*web)->addresses()) {
+    addresses += (addresses.empty() ? "http://" : " and http://") + address.ToString() + "/";
+  }
+  spdlog::info("page, metrics and health on {}", addresses);
   return Status::Ok();
 }
 
@@ -244,12 +258,11 @@ HostPort OwnAddress(HostPort address) {
   return address;
 }
 
-Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
+Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
-  spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
-               getpid(), config.data_dir, config.durability.ToString());
-  LogRuleFiles(rules);
+  std::optional<LongStart> starting(std::in_place);
+  LogBeginning(config, rules);
   // All that can be wrong is found out before the ledger is touched.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   auto lock = store::LedgerLock::Take(config.data_dir);
@@ -275,6 +288,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   LogRecovered(*ledger, watch.Ms());
   WarnIfBeyondLimits(*ledger, config.core.limits);
 
+  again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
   Server server(
       config, &*ledger, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
@@ -288,7 +302,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
         port_file.Remove();
         return (*store)->Close();
       },
-      &board);
+      &board, std::move(again));
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
@@ -309,6 +323,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   if (!config.port_file.empty()) spdlog::debug("port {} is in {}", address.port, config.port_file);
   spdlog::info("serving on {}, {} of {} recovered in {} ms", address.ToString(),
                Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
+  starting.reset();
   server.Run();
   spdlog::info("closed in good order");
   return Status::Ok();
@@ -316,10 +331,11 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
 
 }  // namespace
 
-int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules,
-          const store::RocksStoreOptions& store) {
+int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
+          std::vector<LoadedRuleFile> rules, const store::RocksStoreOptions& store) {
+  ConfigAgain again{.at_start = config, .read = std::move(read_again)};
   Status status = PrepareProcess(&config);
-  if (status.ok()) status = Run(config, std::move(rules), store);
+  if (status.ok()) status = Run(config, std::move(again), std::move(rules), store);
   if (status.ok()) return kExitOk;
   LogAt(LogLevel::kError, status.message());
   return ExitCodeOf(status);

@@ -7,6 +7,7 @@
 #ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
 #define NOWCALLS_SERVER_BOOTSTRAP_H_
 
+#include <functional>
 #include <vector>
 
 #include "nowcalls/status.h"
@@ -18,8 +19,9 @@ namespace nowcalls::server {
 
 // Serves until a signal ends it; returns the exit code, having logged the reason if it is not 0.
 // The store is opened with `store`, but for its durability, which is that of `config`.
-int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules,
-          const store::RocksStoreOptions& store);
+// `read_again`, on a worker thread: what the configuration is while the server runs.
+int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
+          std::vector<LoadedRuleFile> rules, const store::RocksStoreOptions& store);
 
 // kExitUsage: the operator's mistake. kExitCorruption: the ledger is damaged. kExitIoError: the
 // system refused a call.

@@ -18,15 +18,17 @@ Status CommitPump::CommitAllNow() {
 }
 
 void CommitPump::Start(uv_loop_t* loop) {
-  engine_->OnDiskSpace(store_->FreeBytes());
+  engine_->OnDiskSpace(store_->FreeBytes(), store_->FreeFiles());
   thread_.emplace(
       loop, store_, config_->durability,
       CommitThread::Events{
           .done = [this] { OnCommitDone(); },
           .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
           .slow = [this](const std::string& what) { LogSlowHere(what); }},
-      DiskWatch{2 * config_->core.limits.disk_free_high(),
-                [this](std::optional<uint64_t> free_bytes) { OnDiskSpace(free_bytes); }});
+      DiskWatch{NearBytes(config_->core.limits),
+                [this](std::optional<uint64_t> bytes, std::optional<uint64_t> files) {
+                  OnDiskSpace(bytes, files);
+                }});
 }
 
 void CommitPump::Pump(bool may_be_inline) {
@@ -70,8 +72,9 @@ void CommitPump::PublishEnd() {
   board_->commit_since_ms.store(0, std::memory_order_relaxed);
 }
 
-void CommitPump::OnDiskSpace(std::optional<uint64_t> free_bytes) {
-  if (!finishing_) engine_->OnDiskSpace(free_bytes);
+void CommitPump::OnDiskSpace(std::optional<uint64_t> free_bytes,
+                             std::optional<uint64_t> free_files) {
+  if (!finishing_) engine_->OnDiskSpace(free_bytes, free_files);
 }
 
 void CommitPump::Finish(const std::function<Status()>& close) {

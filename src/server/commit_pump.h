@@ -75,6 +75,9 @@ class CommitPump {
   // turn. `may_be_inline`: a small batch may be committed on this thread.
   void Pump(bool may_be_inline);
 
+  // The marks of free disk are others from now on. REQUIRES: Start was called.
+  void SetLimits(const Limits& limits) { thread_->SetDiskNear(NearBytes(limits)); }
+
   // Logs a commit that does not end; once a commit.
   void ReportHanging(Instant now) { LogSlow(watch_.UnderWay(now)); }
   // When ReportHanging has something to log.
@@ -92,9 +95,11 @@ class CommitPump {
   void Stop() { thread_->Stop(); }
 
  private:
+  // With less free than this the disk is looked at more often.
+  static uint64_t NearBytes(const Limits& limits) { return 2 * limits.disk_free_high(); }
   bool BeginCommit(bool may_be_inline);
   void OnCommitDone();
-  void OnDiskSpace(std::optional<uint64_t> free_bytes);
+  void OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files);
   void PublishEnd();
   void LogSlow(const std::optional<std::string>& what) const;
   void LogSlowHere(const std::string& what) const;

@@ -23,6 +23,7 @@ CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const Durabilit
       durability_(durability),
       events_(std::move(events)),
       disk_watch_(std::move(disk_watch)),
+      near_bytes_(disk_watch_.near_bytes),
       worker_(
           loop, "nc-commit", [this](bool job) { return Work(job); }, events_.done,
           kCheckNearlyFullEveryMs, [this] { TellDiskSpace(); }) {}
@@ -117,13 +118,17 @@ int64_t CommitThread::WorkOnStore(bool job) {
 
 void CommitThread::LookAtDisk(int64_t now_ms) {
   const uint64_t seen = store_->FreeBytes().value_or(kUntold);
-  look_due_ms_ = now_ms + (seen < disk_watch_.near_bytes ? kCheckNearlyFullEveryMs : kCheckEveryMs);
-  if (free_bytes_.exchange(seen) != seen) worker_.Nudge();
+  look_due_ms_ = now_ms + (seen < near_bytes_ ? kCheckNearlyFullEveryMs : kCheckEveryMs);
+  const uint64_t files = store_->FreeFiles().value_or(kUntold);
+  const bool other_files = free_files_.exchange(files) != files;
+  if (free_bytes_.exchange(seen) != seen || other_files) worker_.Nudge();
 }
 
 void CommitThread::TellDiskSpace() const {
-  const uint64_t seen = free_bytes_;
-  disk_watch_.told(seen == kUntold ? std::nullopt : std::optional(seen));
+  const auto told = [](uint64_t seen) {
+    return seen == kUntold ? std::nullopt : std::optional(seen);
+  };
+  disk_watch_.told(told(free_bytes_), told(free_files_));
 }
 
 void CommitThread::Do() {

@@ -27,11 +27,12 @@
 
 namespace nowcalls::server {
 
-// Hears how many bytes the ledger's disk has free: `told` runs on the loop thread whenever a look
-// finds another number than the look before. Below `near_bytes` looks come ten times as often.
+// Hears how many bytes and inodes the ledger's disk has free: `told` runs on the loop thread
+// whenever a look finds another number than the look before. Below `near_bytes` looks come ten
+// times as often.
 struct DiskWatch {
   uint64_t near_bytes = 0;
-  std::function<void(std::optional<uint64_t> free_bytes)> told;
+  std::function<void(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files)> told;
 };
 
 class CommitThread {
@@ -63,6 +64,9 @@ class CommitThread {
   // REQUIRES: !busy(), and nothing is submitted afterwards.
   void Finish(std::function<Status()> close);
 
+  // Thread: any. DiskWatch::near_bytes from now on.
+  void SetDiskNear(uint64_t bytes) { near_bytes_ = bytes; }
+
   // From Commit or Finish until just before `done`.
   bool busy() const { return worker_.busy(); }
   // Runs `done` now if it is due; otherwise the loop's next poll does.
@@ -88,6 +92,7 @@ class CommitThread {
   const DurabilityChoice durability_;
   const Events events_;
   const DiskWatch disk_watch_;
+  std::atomic<uint64_t> near_bytes_;  // Of disk_watch_ at first.
 
   const ledger::CommitBatch* batch_ = nullptr;  // The job; nullptr means close_.
   std::function<Status()> close_;
@@ -108,6 +113,7 @@ class CommitThread {
 
   static constexpr uint64_t kUntold = UINT64_MAX;
   std::atomic<uint64_t> free_bytes_ = kUntold;  // As seen at the last look.
+  std::atomic<uint64_t> free_files_ = kUntold;
 
   const std::function<void()> finish_early_ = [this] { worker_.FinishEarly(); };
   WorkerThread worker_;  // After all that its thread uses.

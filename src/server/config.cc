@@ -31,6 +31,7 @@ CLI::Option* AddFlag(const Setting& setting, std::vector<std::string>* values, C
   switch (setting.kind) {
     case SettingKind::kSwitch: return app->add_flag(setting.flag())->disable_flag_override();
     case SettingKind::kList:
+    case SettingKind::kTable:
       return app->add_option(setting.flag(), *values)->expected(1)->take_all();
     default: values->resize(1); return app->add_option(setting.flag(), values->front());
   }
@@ -177,7 +178,8 @@ Status ApplyEnvironment(const Environment& env, Invocation* invocation) {
     const std::string* value = NonEmpty(env, table[i].environment());
     if (value == nullptr) continue;
     std::vector<std::string> values = {*value};
-    if (table[i].kind == SettingKind::kList) values = SplitAtCommas(*value);
+    const SettingKind kind = table[i].kind;
+    if (kind == SettingKind::kList || kind == SettingKind::kTable) values = SplitAtCommas(*value);
     invocation->origins[i] = "environment " + table[i].environment();
     NOWCALLS_RETURN_IF_ERROR(
         table[i].set(values, &invocation->config).WithContext(invocation->origins[i]));
@@ -211,9 +213,12 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
 Status CheckAddress(const Invocation& invocation, const char* setting, const HostPort& name,
                     const char* danger) {
   const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey(setting))];
-  const Result<SocketAddress> address = Resolve(name);
-  if (!address.ok()) return Status::InvalidArgument(address.status().message()).WithContext(origin);
-  if (invocation.config.insecure_listen || IsLoopback(*address)) return Status::Ok();
+  const auto addresses = ResolveAll(name);
+  if (!addresses.ok()) {
+    return Status::InvalidArgument(addresses.status().message()).WithContext(origin);
+  }
+  const bool loopback = std::all_of(addresses->begin(), addresses->end(), IsLoopback);
+  if (invocation.config.insecure_listen || loopback) return Status::Ok();
   return Status::InvalidArgument(
       origin + ": " + name.ToString() +
       " can be reached from other machines, and there is no authentication yet: whoever connects " +
@@ -307,7 +312,8 @@ std::string HelpText() {
   text +=
       "\nSignals: SIGTERM and SIGINT finish the requests that were read and exit with 0;\n"
       "a second one ends the server at once, like kill -9, and loses nothing that was\n"
-      "acknowledged. SIGHUP loads the rule files again, which are watched anyway.\n"
+      "acknowledged. SIGHUP reads the configuration and the rule files again; all of\n"
+      "them are watched anyway.\n"
       "Exit codes: 0 orderly end, 1 ended at once by a second signal, 64 wrong flags,\n"
       "configuration or rules, 65 damaged or unknown ledger, 74 disk, lock or socket.\n";
   return text;

@@ -50,14 +50,16 @@ struct ServerConfig {
   bool insecure_listen = false;         // Allows an address that is not loopback.
   bool no_io_uring = false;             // Each socket has system calls of its own.
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
+  std::vector<std::string> http_hosts;  // More names under which HTTP answers.
   web::SentinelDashboardOptions sentinel;
-  std::string port_file;                // Empty: none.
-  std::string config_file;              // That settings were read from; empty: none.
+  std::string port_file;    // Empty: none.
+  std::string config_file;  // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";
   bool require_ledger = false;  // Nothing is served where a new one would have to be made.
   DurabilityChoice durability;
   std::vector<RuleFile> rules;
   bool rules_takeover = false;  // The files may have namespaces whose rules came by RPC.
+  bool rules_strict = false;    // A warning about a rule file is an error.
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   core::CoreOptions core;  // Carries the limits; the ledger fills in its token_id_key.

@@ -21,6 +21,7 @@ std::string_view ExpectedType(SettingKind kind) {
     case SettingKind::kNumber: return "a number";
     case SettingKind::kSwitch: return "true or false";
     case SettingKind::kList: return "an array of strings";
+    case SettingKind::kTable: return "a table of integers";
   }
   return "";
 }
@@ -46,8 +47,24 @@ std::optional<std::vector<std::string>> ArrayText(const toml::array& array) {
   return values;
 }
 
-// Of an array it is one of the elements that is wrong.
-std::string GotText(const toml::node& node) {
+// Each entry as NAME=N.
+std::optional<std::vector<std::string>> TableText(const toml::table& table) {
+  std::vector<std::string> values;
+  for (const auto& [key, node] : table) {
+    if (!node.is_integer()) return std::nullopt;
+    values.push_back(std::string(key.str()) + "=" + std::to_string(node.as_integer()->get()));
+  }
+  return values;
+}
+
+// Of an array, or of a table where there may be one, it is an element that is wrong.
+std::string GotText(const toml::node& node, SettingKind kind) {
+  if (kind == SettingKind::kTable && node.is_table()) {
+    for (const auto& [key, value] : *node.as_table()) {
+      if (value.is_integer()) continue;
+      return ", but " + std::string(key.str()) + " is " + std::string(TypeName(value));
+    }
+  }
   if (!node.is_array()) return ", got " + std::string(TypeName(node));
   const toml::array& array = *node.as_array();
   for (size_t i = 0; i < array.size(); ++i) {
@@ -81,6 +98,9 @@ std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKi
       return std::nullopt;
     case SettingKind::kList:
       if (node.is_array()) return ArrayText(*node.as_array());
+      return std::nullopt;
+    case SettingKind::kTable:
+      if (node.is_table()) return TableText(*node.as_table());
       return std::nullopt;
   }
   return std::nullopt;
@@ -150,7 +170,7 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
     auto texts = TextOf(node, kind);
     if (!texts.has_value()) {
       return Status::InvalidArgument(at(line) + std::string(key.str()) + " must be " +
-                                     std::string(ExpectedType(kind)) + GotText(node));
+                                     std::string(ExpectedType(kind)) + GotText(node, kind));
     }
     for (const std::string& value : *texts) {
       if (value.find('\0') == std::string::npos) continue;

@@ -67,6 +67,7 @@ Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Statu
                                    Quoted(name_space) + " from this file that could stay in force");
   }
   at_start_[static_cast<size_t>(file - config_->rules.begin())].is_refused = true;
+  sink_.NoteRefused(FileSourceName(file->path), name_space, why);
   LogAt(LogLevel::kWarn,
         why.message() + "; namespace " + Quoted(name_space) +
             " keeps the rules that the ledger has from " + file->path +
@@ -81,6 +82,7 @@ void ConfiguredRules::Watch(uv_loop_t* loop) {
   NOWCALLS_CHECK(at_start_.size() == config_->rules.size());
   FileRuleSourceOptions options;
   options.takeover = config_->rules_takeover;
+  options.strict = config_->rules_strict;
   source_ =
       std::make_unique<FileRuleSource>(loop, config_->rules, at_start_, options,
                                        [](LogLevel level, const std::string& text,

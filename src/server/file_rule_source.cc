@@ -33,6 +33,7 @@ struct FileRuleSource::Look {
   uv_work_t work{};
   FileRuleSource* owner = nullptr;
   const RuleSink* sink = nullptr;
+  bool strict = false;
   std::vector<Item> items;
 };
 
@@ -162,6 +163,7 @@ void FileRuleSource::BeginLook() {
   if (look->items.empty()) return ArmIdleLook();
   look->owner = this;
   look->sink = sink_;
+  look->strict = options_.strict;
   look->work.data = look.get();
   looking_ = true;
   NOWCALLS_CHECK(uv_queue_work(
@@ -182,8 +184,8 @@ void FileRuleSource::Work(Look* look) {
     if (!item.changed) continue;
     Result<RuleSink::CheckedSet> set =
         look->sink->Check(item.source, item.name_space, item.found.text);
-    item.invalid = set.status();
-    if (set.ok()) item.set = *std::move(set);
+    item.invalid = set.ok() && look->strict ? (*set)->parsed.CheckStrict() : set.status();
+    if (item.invalid.ok()) item.set = *std::move(set);
     item.found.text = {};
   }
 }
@@ -219,7 +221,7 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
   if (found.outcome == Outcome::kUnsettled) {
     file->due = std::max(file->due, item->due);
     if (++file->unsettled_looks >= kUnsettledLooksMax) {
-      Complain(file, std::string("never comes to rest; ") + kBeforeStay, &file->trouble, again);
+      Trouble(file, std::string("never comes to rest; ") + kBeforeStay, again);
     }
     return SettleThenLook();
   }
@@ -233,11 +235,10 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     case Outcome::kRead: return TakeContent(file, item);
     case Outcome::kMissing:
       ForgetWaiting(file);
-      return Complain(file, "is gone; its rules stay in force until it is back with others",
-                      &file->trouble, again);
+      return Trouble(file, "is gone; its rules stay in force until it is back with others", again);
     case Outcome::kUnreadable:
       ForgetWaiting(file);
-      return Complain(file, found.problem + "; " + kBeforeStay, &file->trouble, again);
+      return Trouble(file, found.problem + "; " + kBeforeStay, again);
     case Outcome::kNotAFile:
       ForgetWaiting(file);
       return Complain(file, "is no regular file: it is read at the start of the server only",
@@ -254,7 +255,9 @@ void FileRuleSource::ForgetWaiting(File* file) {
 void FileRuleSource::TakeContent(File* file, Item* item) {
   const bool was_in_trouble = !std::exchange(file->trouble, {}).empty();
   if (!item->changed) {
-    if (was_in_trouble) LogOf(*file, LogLevel::kInfo, "is back, unchanged");
+    if (!was_in_trouble) return;
+    LogOf(*file, LogLevel::kInfo, "is back, unchanged");
+    if (file->refusal.empty()) sink_->NoteRefused(file->source, file->name_space, Status::Ok());
     return;
   }
   file->fingerprint = item->found.fingerprint;
@@ -304,7 +307,15 @@ void FileRuleSource::InForce(File* file, bool reloaded) {
 }
 
 void FileRuleSource::Refused(File* file, const Status& why, bool again) {
+  sink_->NoteRefused(file->source, file->name_space, why);
   Complain(file, why.message() + "; " + kBeforeStay, &file->refusal, again);
+}
+
+// There is nothing to load, which is no better than what is refused.
+void FileRuleSource::Trouble(File* file, const std::string& what, bool again) {
+  sink_->NoteRefused(file->source, file->name_space,
+                     Status::Unavailable("the file " + file->path + " " + what));
+  Complain(file, what, &file->trouble, again);
 }
 
 // What goes on is logged once, or when somebody asks.

@@ -51,6 +51,7 @@ struct FileRuleSourceOptions {
   uint64_t idle_look_ms = 30'000;  // While all are.
   size_t watches_max = 256;
   bool takeover = false;  // Claims namespaces whose rules came by RPC.
+  bool strict = false;    // A set that is warned of is refused.
 };
 
 // What the start of the server has found in a file.
@@ -124,6 +125,7 @@ class FileRuleSource final : public RuleSource {
   void DeliverEachAlone(std::vector<File*> files, const Files& reloaded);
   void InForce(File* file, bool reloaded);
   void Refused(File* file, const Status& why, bool again);
+  void Trouble(File* file, const std::string& what, bool again);
   void Complain(File* file, const std::string& what, std::string* before, bool again);
   void LogOf(const File& file, LogLevel level, const std::string& text,
              LogFields fields = {}) const;

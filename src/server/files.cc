@@ -1,6 +1,7 @@
 #include "server/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,9 @@ namespace nowcalls::server {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A file is ready at once. A pipe may have a writer, or never get one.
+constexpr int kWriterMsMax = 2'000;
 
 Status Failed(std::string_view what, const std::string& path) {
   return Status::IoError("cannot " + std::string(what) + " " + path + ": " +
@@ -53,13 +57,20 @@ bool IsSameName(std::string a, std::string b) {
 }
 
 Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max) {
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK the opening of a pipe would wait for its writer.
+  const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.fd() < 0) return Failed("open", path);
   std::string text;
   char chunk[64 * 1024];
   while (true) {
+    pollfd ready{.fd = file.fd(), .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, kWriterMsMax) == 0) {
+      return Status::IoError("cannot read " + path +
+                             ": it is a pipe or a device, and nothing came " + "from it for " +
+                             std::to_string(kWriterMsMax) + " ms");
+    }
     const ssize_t size = read(file.fd(), chunk, sizeof(chunk));
-    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (size < 0) return Failed("read", path);
     if (size == 0) return text;
     text.append(chunk, static_cast<size_t>(size));

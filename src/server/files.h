@@ -15,7 +15,8 @@ namespace nowcalls::server {
 // it. False for an empty one.
 bool IsSameName(std::string a, std::string b);
 
-// kIoError names the file and the reason; a file of more than `bytes_max` is kResourceExhausted.
+// kIoError names the file and the reason. A pipe is read to its end, and refused when nothing comes
+// from it for two seconds. A file of more than `bytes_max` is kResourceExhausted.
 Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max);
 
 }  // namespace nowcalls::server

@@ -3,21 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/shown_text.h"
 
 namespace nowcalls::server {
 namespace {
-
-void AppendEscaped(std::string_view text, std::string* line) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      *line += c;
-    } else {
-      *line += "\\x" + ToHex({&c, 1});
-    }
-  }
-}
 
 std::string JsonLine(int64_t wall_ms, LogLevel level, std::string_view text,
                      const LogFields& fields) {
@@ -27,7 +16,8 @@ std::string JsonLine(int64_t wall_ms, LogLevel level, std::string_view text,
     object[field.name] =
         field.number ? ordered_json::parse(field.value) : ordered_json(field.value);
   }
-  return object.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) +
+  return ShownJson(
+             object.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace)) +
          "\n";
 }
 
@@ -49,8 +39,7 @@ std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std
   std::string line = WallText(wall_ms) + " ";
   line += LogLevelName(level);
   line.resize(line.size() + 6 - LogLevelName(level).size(), ' ');
-  AppendEscaped(text, &line);
-  return line + "\n";
+  return line + ShownText(text) + "\n";
 }
 
 }  // namespace nowcalls::server

@@ -26,8 +26,8 @@ enum class LogFormat {
 // "debug", "info", "warn", "error".
 std::string_view LogLevelName(LogLevel level);
 
-// The line with its newline. `wall_ms` is Unix time. Text shows control characters as \xNN and no
-// fields; JSON escapes control characters and puts U+FFFD for bytes that are not UTF-8.
+// The line with its newline. `wall_ms` is Unix time. Text has no fields, and shows what nobody
+// would see as base/shown_text.h does. So does JSON, with U+FFFD for bytes that are not UTF-8.
 std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text,
                           const LogFields& fields = {});
 

@@ -88,6 +88,8 @@ void SetUpLogging(LogLevel level, LogFormat format) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void SetLogLevel(LogLevel level) { spdlog::default_logger_raw()->set_level(SpdlogLevel(level)); }
+
 void LogAt(LogLevel level, std::string_view text, const LogFields& fields) {
   fields_of_line = &fields;
   spdlog::default_logger_raw()->log(SpdlogLevel(level),

@@ -14,6 +14,9 @@ namespace nowcalls::server {
 // Call once, before other threads log.
 void SetUpLogging(LogLevel level, LogFormat format);
 
+// Thread: any.
+void SetLogLevel(LogLevel level);
+
 // `fields` stand beside the text in a JSON log.
 void LogAt(LogLevel level, std::string_view text, const LogFields& fields = {});
 

@@ -31,6 +31,10 @@ class LoopRuleSink final : public RuleSink {
   Status Replace(const std::vector<CheckedSet>& sets) override {
     return engine_->RulesAt(now_())->Replace(sets);
   }
+  void NoteRefused(std::string_view source, std::string_view name_space,
+                   const Status& why) override {
+    engine_->RulesAt(now_())->NoteRefused(source, name_space, why);
+  }
 
  private:
   engine::Engine* const engine_;

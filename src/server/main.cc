@@ -14,6 +14,7 @@
 #include "backup/verify_process.h"
 #include "base/exit_codes.h"
 #include "base/last_words.h"
+#include "base/shown_text.h"
 #include "base/standard_descriptors.h"
 #include "nowcalls_version.h"
 #include "server/bootstrap.h"
@@ -38,7 +39,7 @@ int Print(const std::string& text) {
 }
 
 void PrintError(const std::string& text) {
-  std::fprintf(stderr, "nowcalls-server: %s\n", text.c_str());
+  std::fprintf(stderr, "nowcalls-server: %s\n", ShownText(text).c_str());
 }
 
 Environment OurEnvironment() {
@@ -78,7 +79,8 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   if (invocation->command == Command::kHelp) return Print(HelpText());
   if (invocation->command == Command::kHelpMarkdown) return Print(SettingsPage());
   if (invocation->command == Command::kVersion) return Print(VersionText());
-  std::vector<LoadedRuleFile> rules = ReadRuleFiles(invocation->config.rules);
+  std::vector<LoadedRuleFile> rules =
+      ReadRuleFiles(invocation->config.rules, invocation->config.rules_strict);
   const bool checks = invocation->command == Command::kCheckConfig;
   if (const Status wrong = CheckRuleFiles(rules);
       !wrong.ok() && (checks || !HasLedger(invocation->config))) {
@@ -95,7 +97,8 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   for (const std::string& sentence : SettingSentences(*invocation)) {
     LogAt(LogLevel::kDebug, sentence);
   }
-  const int exit_code = Serve(invocation->config, std::move(rules), store);
+  const auto read_again = [argc, argv] { return ReadInvocation(argc, argv, OurEnvironment()); };
+  const int exit_code = Serve(invocation->config, read_again, std::move(rules), store);
   FlushLog();
   return exit_code;
 }

@@ -40,6 +40,8 @@ class Peers final : private PeerSocket::Owner {
         const recovery::RecoveredLedger* ledger, ServerLog* log)
       : limits_(limits), engine_(engine), ledger_(ledger), log_(log), sockets_(means) {}
 
+  void SetLimits(const Limits& limits) { limits_ = limits; }
+
   // Accepts from now on.
   void Start(uv_loop_t* loop, std::unique_ptr<Listener> listener);
 
@@ -91,7 +93,7 @@ class Peers final : private PeerSocket::Owner {
   void OnFailed(engine::ConnectionId id, const std::string& why) override;
   void OnClosed(engine::ConnectionId id) override;
 
-  const Limits limits_;
+  Limits limits_;
   engine::Engine* const engine_;
   const recovery::RecoveredLedger* const ledger_;
   ServerLog* const log_;

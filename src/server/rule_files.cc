@@ -6,6 +6,7 @@
 
 #include "base/fingerprint.h"
 #include "base/limits.h"
+#include "base/shown_text.h"
 #include "base/text.h"
 #include "core/rules/rule_json.h"
 #include "server/files.h"
@@ -14,7 +15,7 @@ namespace nowcalls::server {
 
 namespace {
 
-LoadedRuleFile ReadRuleFile(const RuleFile& file) {
+LoadedRuleFile ReadRuleFile(const RuleFile& file, bool strict) {
   LoadedRuleFile loaded;
   loaded.file = file;
   const Result<std::string> json = ReadWholeFile(file.path, kRulesFileBytesMax);
@@ -24,8 +25,9 @@ LoadedRuleFile ReadRuleFile(const RuleFile& file) {
   }
   loaded.fingerprint = Fingerprint(*json);
   Result<core::ParsedRules> parsed = core::ParseRules(*json);
-  if (!parsed.ok()) {
-    loaded.problem = parsed.status().WithContext("rules: " + file.path);
+  const Status problem = parsed.ok() && strict ? parsed->CheckStrict() : parsed.status();
+  if (!problem.ok()) {
+    loaded.problem = problem.WithContext("rules: " + file.path);
     return loaded;
   }
   loaded.parsed = *std::move(parsed);
@@ -34,23 +36,24 @@ LoadedRuleFile ReadRuleFile(const RuleFile& file) {
 
 }  // namespace
 
-std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files) {
+std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files, bool strict) {
   std::vector<LoadedRuleFile> loaded;
   loaded.reserve(files.size());
-  for (const RuleFile& file : files) loaded.push_back(ReadRuleFile(file));
+  for (const RuleFile& file : files) loaded.push_back(ReadRuleFile(file, strict));
   return loaded;
 }
 
 Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files) {
-  std::map<int64_t, const RuleFile*> owners;
+  std::map<FlowKey, const RuleFile*> owners;
   for (const LoadedRuleFile& loaded : files) {
     NOWCALLS_RETURN_IF_ERROR(loaded.problem);
     for (const core::Rule& rule : loaded.parsed.rules) {
-      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, &loaded.file);
+      const auto [owner, is_new] = owners.emplace(rule.key(), &loaded.file);
       if (is_new) continue;
       return Status::InvalidArgument("rules: " + loaded.file.path + ": flowId " +
                                      std::to_string(rule.flow_id.value) + " is also in " +
-                                     owner->second->path + "; a flowId belongs to one namespace");
+                                     owner->second->path +
+                                     ", for a rule of its kind; a rule belongs to one namespace");
     }
   }
   if (owners.size() > Limits().rules_max) {
@@ -67,7 +70,7 @@ std::string DescribeRules(const std::vector<LoadedRuleFile>& files) {
     lines += file.path + ": " + std::to_string(parsed.rules.size()) +
              (parsed.rules.size() == 1 ? " rule" : " rules") + " for namespace " +
              Quoted(file.name_space) + "\n";
-    for (const std::string& text : parsed.Remarks()) lines += "  " + text + "\n";
+    for (const std::string& text : parsed.Remarks()) lines += "  " + ShownText(text) + "\n";
   }
   return lines;
 }

@@ -23,7 +23,8 @@ struct LoadedRuleFile {
   uint64_t fingerprint = 0;  // Of the file's content; 0: it could not be read.
 };
 
-std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files);
+// `strict`: a warning is a problem.
+std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files, bool strict = false);
 
 // The first problem; kInvalidArgument also for a flowId in the files of two namespaces.
 Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files);

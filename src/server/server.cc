@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "nowcalls_version.h"
+#include "server/config_changes.h"
 #include "server/logging.h"
 #include "server/loop_limits.h"
 
@@ -26,14 +27,21 @@ engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
           .expire_strategy = config.expire_strategy_name};
 }
 
+std::string Joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 SocketBatch::Means MeansOf(const ServerConfig& config) {
   return config.no_io_uring ? SocketBatch::Means::kSystemCalls : SocketBatch::Means::kBest;
 }
 
-// A look at a rule file may take long: a huge file, a file server that is gone. Nothing depends on
-// it any more, but its thread uses memory that would be destroyed now, and libuv would wait for it.
+// A look at a rule file, or at the configuration, may take long: a huge file, a file server that is
+// gone. Nothing depends on it any more, but its thread uses memory that would be destroyed now, and
+// libuv would wait for it.
 [[noreturn]] void LeaveLookBehind() {
-  LogAt(LogLevel::kInfo, "closed in good order; a look at a rule file is left unfinished");
+  LogAt(LogLevel::kInfo, "closed in good order; a look at a file is left unfinished");
   ExitNow(kExitOk);
 }
 
@@ -41,8 +49,9 @@ SocketBatch::Means MeansOf(const ServerConfig& config) {
 
 Server::Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
                BackupThread::Make make_backup, std::function<Status()> close_store,
-               web::Board* board)
+               web::Board* board, ConfigAgain again)
     : config_(config),
+      again_(std::move(again)),
       ledger_(ledger),
       store_(store),
       close_store_(std::move(close_store)),
@@ -55,7 +64,10 @@ Server::Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, st
       peers_(config.core.limits, MeansOf(config), &engine_, ledger, &log_),
       commits_(&config_, &engine_, ledger, store, board),
       backups_(std::move(make_backup), &engine_, ledger, &log_),
-      rules_(&config_, &engine_, ledger) {}
+      rules_(&config_, &engine_, ledger),
+      config_watch_(
+          again_.read ? config.config_file : std::string(), again_.read,
+          [this](const Result<Invocation>& read, bool asked) { OnConfigRead(read, asked); }) {}
 
 Server::~Server() = default;
 
@@ -70,6 +82,7 @@ void Server::Start(std::unique_ptr<Listener> listener) {
   scans_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
   hooks_.Start(&loop_);
   rules_.Watch(&loop_);
+  config_watch_.Start(&loop_);
   peers_.Start(&loop_, std::move(listener));
   board_->phase.store(web::Board::Phase::kServing, std::memory_order_release);
   service_.Ready();
@@ -165,7 +178,9 @@ void Server::ReportNoRing() {
 
 void Server::OnSignal(int signal) {
   if (signal == SIGHUP) {
-    if (!shutdown_.has_value()) rules_.ReloadAll();
+    if (shutdown_.has_value()) return;
+    rules_.ReloadAll();
+    if (again_.read) config_watch_.ReadNow();
     return;
   }
   const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
@@ -178,8 +193,35 @@ void Server::OnSignal(int signal) {
   ExitNow(kExitFailure);
 }
 
+void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
+  if (!read.ok()) {
+    return LogAt(LogLevel::kWarn,
+                 "the configuration cannot be read again: " + read.status().message() +
+                     "; no setting changes until that is put right");
+  }
+  const ConfigChanges changes = ApplyLiveSettings(again_.at_start, read->config, &config_);
+  if (!changes.applied.empty()) {
+    engine_.SetOptions(config_.core);
+    peers_.SetLimits(config_.core.limits);
+    commits_.SetLimits(config_.core.limits);
+    again_.set_nearly_full(config_.core.limits.disk_free_high());
+    SetLogLevel(config_.log_level);
+  }
+  for (const std::string& change : changes.applied) {
+    LogAt(LogLevel::kInfo, "configuration: " + change);
+  }
+  if (!changes.need_restart.empty()) {
+    LogAt(LogLevel::kWarn, "configuration: these settings have changed, and need a restart: " +
+                               Joined(changes.need_restart));
+  }
+  if (asked && changes.applied.empty() && changes.need_restart.empty()) {
+    LogAt(LogLevel::kInfo, "configuration: no setting has changed");
+  }
+}
+
 void Server::BeginShutdown() {
   service_.Stopping();
+  config_watch_.Stop();
   board_->phase.store(web::Board::Phase::kEnding, std::memory_order_release);
   peers_.Receive();  // Bytes that the loop has found before the signal.
   shutdown_.emplace(Shutdown::Parts{.engine = &engine_,
@@ -193,7 +235,7 @@ void Server::BeginShutdown() {
 }
 
 void Server::CloseHandles() {
-  if (!rules_.idle()) LeaveLookBehind();
+  if (!rules_.idle() || !config_watch_.idle()) LeaveLookBehind();
   commits_.Stop();
   scans_->Stop();
   backups_.Stop();

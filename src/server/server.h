@@ -32,6 +32,7 @@
 #include "server/catch_up.h"
 #include "server/commit_pump.h"
 #include "server/config.h"
+#include "server/config_watch.h"
 #include "server/configured_rules.h"
 #include "server/listener.h"
 #include "server/loop_hooks.h"
@@ -46,12 +47,21 @@
 
 namespace nowcalls::server {
 
+// How the configuration is read again while the server runs.
+struct ConfigAgain {
+  ServerConfig at_start;     // As it was read, before the start adapted it to the machine.
+  ConfigWatch::Read read{};  // On a worker thread; empty: it is not.
+  // What of the disk counts as nearly full is something else from now on.
+  std::function<void(uint64_t bytes)> set_nearly_full = [](uint64_t) {};
+};
+
 class Server final : public engine::Driver {
  public:
   // `ledger`, `store` and `board` outlive the server. `make_backup` runs on the backup thread, and
   // `close_store` on the commit thread at the end.
   Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
-         BackupThread::Make make_backup, std::function<Status()> close_store, web::Board* board);
+         BackupThread::Make make_backup, std::function<Status()> close_store, web::Board* board,
+         ConfigAgain again);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -87,13 +97,16 @@ class Server final : public engine::Driver {
   void ReportNoRing();
 
   void OnSignal(int signal);
+  void OnConfigRead(const Result<Invocation>& read, bool asked);
   void BeginShutdown();
   void CloseHandles();
   bool engine_runs() const { return !shutdown_.has_value() || shutdown_->engine_runs(); }
 
   Instant Now() const { return ledger_->Now(); }
 
-  const ServerConfig config_;
+  // Only live settings change, on the loop; other threads read none of them here.
+  ServerConfig config_;
+  const ConfigAgain again_;
   recovery::RecoveredLedger* const ledger_;
   store::Store* const store_;
   const std::function<Status()> close_store_;
@@ -109,6 +122,7 @@ class Server final : public engine::Driver {
   std::optional<ScanThread> scans_;  // None before Start.
   Backups backups_;
   ConfiguredRules rules_;
+  ConfigWatch config_watch_;
 
   CatchUp catch_up_;
   bool no_ring_reported_ = false;

@@ -1,9 +1,12 @@
 #include "server/service_manager.h"
 
+#include <pthread.h>
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
-#include <cstdint>
+#include <chrono>
+#include <cstdlib>
+#include <string>
 
 namespace nowcalls::server {
 
@@ -22,6 +25,32 @@ void ServiceManager::Alive(Instant now) {
   if (now < next_) return;
   next_ = now + every_ms_;
   sd_notify(0, "WATCHDOG=1");
+}
+
+LongStart::LongStart(int64_t every_ms) {
+  if (std::getenv("NOTIFY_SOCKET") == nullptr) return;
+  thread_ = std::thread([this, every_ms] { Run(every_ms); });
+  pthread_setname_np(thread_.native_handle(), "nc-start");
+}
+
+LongStart::~LongStart() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  ended_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void LongStart::Run(int64_t every_ms) {
+  // From each message on, systemd waits for so long.
+  constexpr int64_t kPauses = 6;
+  const std::string more = "EXTEND_TIMEOUT_USEC=" + std::to_string(kPauses * every_ms * 1000);
+  std::unique_lock lock(mutex_);
+  do {
+    sd_notify(0, more.c_str());
+  } while (
+      !ended_.wait_for(lock, std::chrono::milliseconds(every_ms), [this] { return is_over_; }));
 }
 
 }  // namespace nowcalls::server

@@ -1,8 +1,14 @@
-// ServiceManager: tells systemd that the server serves, lives and ends (sd_notify).
+// ServiceManager: tells systemd that the server serves, lives and ends (sd_notify). LongStart tells
+// it that a start is still at work.
 //
 // Thread: loop. Without systemd, or a unit that is not Type=notify, nothing is told.
 #ifndef NOWCALLS_SERVER_SERVICE_MANAGER_H_
 #define NOWCALLS_SERVER_SERVICE_MANAGER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
 
 #include "base/time.h"
 
@@ -23,6 +29,26 @@ class ServiceManager {
  private:
   int64_t every_ms_ = 0;  // 0: there is no watchdog.
   Instant next_ = kNever;
+};
+
+// While one lives, a thread asks systemd again and again not to take the start for stuck, as
+// TimeoutStartSec= would have it: a ledger of many tokens on a slow disk takes what it takes.
+class LongStart {
+ public:
+  static constexpr int64_t kEveryMs = 5'000;
+
+  explicit LongStart(int64_t every_ms = kEveryMs);
+  ~LongStart();
+  LongStart(const LongStart&) = delete;
+  LongStart& operator=(const LongStart&) = delete;
+
+ private:
+  void Run(int64_t every_ms);
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool is_over_ = false;  // Guarded by mutex_.
+  std::thread thread_;    // None without a service manager.
 };
 
 }  // namespace nowcalls::server

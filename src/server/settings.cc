@@ -1,7 +1,6 @@
 #include "server/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -9,6 +8,8 @@
 #include "base/limits.h"
 #include "base/listen_address.h"
 #include "base/text.h"
+#include "server/http_settings.h"
+#include "server/setting_values.h"
 
 namespace nowcalls::server {
 namespace {
@@ -30,17 +31,6 @@ std::string Spelled(std::string_view name, char dash, bool upper) {
     if (upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
   return spelled;
-}
-
-Status MustBe(std::string_view what, std::string_view got) {
-  return Status::InvalidArgument("must be " + std::string(what) + ", got " + Quoted(got));
-}
-
-// The whole of `text` as a number.
-template <typename T>
-bool ParseNumber(std::string_view text, T* out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
-  return error == std::errc() && end == text.data() + text.size();
 }
 
 // The field of a configuration that a member of one of its parts names.
@@ -81,6 +71,18 @@ Setting Integer(std::string_view name, std::string_view group, std::string_view 
   return setting;
 }
 
+// One that may change while the server runs.
+template <typename Part, typename T>
+Setting LiveInteger(std::string_view name, std::string_view group, std::string_view value_name,
+                    std::string_view doc, std::string_view more, int64_t min, int64_t max,
+                    T Part::*member) {
+  Setting setting = Integer(name, group, value_name, doc, more, min, max, member);
+  setting.apply = [=](const ServerConfig& from, ServerConfig* to) {
+    Field(*to, member) = Field(from, member);
+  };
+  return setting;
+}
+
 template <typename Parse, typename Show>
 Setting Text(std::string_view name, std::string_view group, std::string_view value_name,
              std::string_view doc, std::string_view more, Parse parse, Show show) {
@@ -97,54 +99,6 @@ Status ParseListen(const std::string& text, ServerConfig* config) {
   if (!parsed.ok()) return parsed.status();
   config->listen = *std::move(parsed);
   return Status::Ok();
-}
-
-Status ParseHttp(const std::string& text, ServerConfig* config) {
-  config->http.reset();
-  if (text.empty()) return Status::Ok();
-  Result<HostPort> parsed = ParseHostPort(text);
-  if (!parsed.ok()) return parsed.status();
-  config->http = *std::move(parsed);
-  return Status::Ok();
-}
-
-Status ParseDashboard(const std::string& text, ServerConfig* config) {
-  config->sentinel.dashboard = {};
-  if (text.empty()) return Status::Ok();
-  Result<HostPort> parsed = ParseHostPort(text);
-  if (!parsed.ok()) return parsed.status();
-  config->sentinel.dashboard = *std::move(parsed);
-  return Status::Ok();
-}
-
-Status ParseCommandListen(const std::string& text, ServerConfig* config) {
-  Result<HostPort> parsed = ParseHostPort(text);
-  if (!parsed.ok()) return parsed.status();
-  config->sentinel.listen = *std::move(parsed);
-  return Status::Ok();
-}
-
-Status ParseApp(const std::string& text, ServerConfig* config) {
-  NOWCALLS_RETURN_IF_ERROR(CheckName(text, web::SentinelDashboardOptions::kAppBytesMax));
-  config->sentinel.app = text;
-  return Status::Ok();
-}
-
-Status ParseCommandPeers(const std::vector<std::string>& values, ServerConfig* config) {
-  std::vector<std::string> peers;
-  for (const std::string& value : values) {
-    std::optional<std::string> address = AddressInDigits(value);
-    if (!address) return MustBe("an address in digits", value);
-    peers.push_back(*std::move(address));
-  }
-  config->sentinel.peers = std::move(peers);
-  return Status::Ok();
-}
-
-std::string ShowCommandPeers(const ServerConfig& config) {
-  std::string text;
-  for (const std::string& peer : config.sentinel.peers) text += (text.empty() ? "" : ",") + peer;
-  return text;
 }
 
 Status ParseDataDir(const std::string& text, ServerConfig* config) {
@@ -195,46 +149,6 @@ Status ParseLogFormat(const std::string& text, ServerConfig* config) {
   return Status::Ok();
 }
 
-Status CheckApart(const RuleFile& a, const RuleFile& b) {
-  if (a.name_space == b.name_space) {
-    return Status::InvalidArgument("names two files for namespace " + Quoted(a.name_space) + ", " +
-                                   a.path + " and " + b.path +
-                                   "; a file is the whole rule set of its namespace");
-  }
-  if (a.path != b.path) return Status::Ok();
-  return Status::InvalidArgument("names " + a.path + " for two namespaces, " +
-                                 Quoted(a.name_space) + " and " + Quoted(b.name_space) +
-                                 "; a flowId belongs to one namespace, so each needs its own file");
-}
-
-Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config) {
-  std::vector<RuleFile> files;
-  for (const std::string& value : values) {
-    const size_t equals = value.find('=');
-    RuleFile file{"default", value};
-    if (equals != std::string::npos) {
-      file = {value.substr(0, equals), value.substr(equals + 1)};
-    }
-    NOWCALLS_RETURN_IF_ERROR(
-        CheckNamespace(file.name_space).WithContext(Quoted(value) + ": the namespace"));
-    if (file.path.empty()) return MustBe("[NAMESPACE=]FILE", value);
-    NOWCALLS_RETURN_IF_ERROR(
-        CheckRuleSource(file.path).WithContext(Quoted(value) + ": the file's name"));
-    for (const RuleFile& other : files) NOWCALLS_RETURN_IF_ERROR(CheckApart(other, file));
-    files.push_back(std::move(file));
-  }
-  config->rules = std::move(files);
-  return Status::Ok();
-}
-
-std::string ShowRuleFiles(const ServerConfig& config) {
-  std::string text;
-  for (const RuleFile& file : config.rules) {
-    text += (text.empty() ? "" : ",") + file.name_space + "=" + file.path;
-  }
-  return text;
-}
-
 Setting Switch(std::string_view name, std::string_view group, std::string_view doc,
                std::string_view more, bool ServerConfig::*member) {
   Setting setting{name, group, "", doc, more, SettingKind::kSwitch};
@@ -264,36 +178,6 @@ Setting RuleFiles() {
   return setting;
 }
 
-// "all", a flow id, or the name of a namespace.
-Status ParseLogEnds(const std::vector<std::string>& values, ServerConfig* config) {
-  core::LogEnds ends;
-  for (const std::string& value : values) {
-    int64_t flow = 0;
-    if (value == "all") {
-      ends.all = true;
-    } else if (!value.empty() && value.find_first_not_of("0123456789") == std::string::npos) {
-      if (!ParseNumber(value, &flow) || flow < 1)
-        return MustBe("a flow id of 1 or more, a namespace or all", value);
-      ends.flows.insert(flow);
-    } else {
-      NOWCALLS_RETURN_IF_ERROR(
-          CheckNamespace(value).WithContext(Quoted(value) + ": the namespace"));
-      ends.namespaces.insert(value);
-    }
-  }
-  config->core.log_ends = std::move(ends);
-  return Status::Ok();
-}
-
-std::string ShowLogEnds(const ServerConfig& config) {
-  const core::LogEnds& ends = config.core.log_ends;
-  std::string text = ends.all ? "all" : "";
-  const auto add = [&](const std::string& value) { text += (text.empty() ? "" : ",") + value; };
-  for (const int64_t flow : ends.flows) add(std::to_string(flow));
-  for (const std::string& name_space : ends.namespaces) add(name_space);
-  return text;
-}
-
 Setting LogEndsSetting() {
   Setting setting{"log-ends",
                   kLogging,
@@ -302,10 +186,30 @@ Setting LogEndsSetting() {
                   "One line a token at level `info`, also for those that were released. A number "
                   "is a flow id, another word the namespace of the client. Beyond 5,000 lines a "
                   "second they are counted. The environment separates values by commas; TOML has "
-                  "an array of strings. See [log](operating.md#log).",
+                  "an array of strings. See [ends](monitoring.md#ends-of-tokens-in-the-log).",
                   SettingKind::kList};
   setting.set = ParseLogEnds;
   setting.get = ShowLogEnds;
+  setting.apply = [](const ServerConfig& from, ServerConfig* to) {
+    to->core.log_ends = from.core.log_ends;
+  };
+  return setting;
+}
+
+Setting NamespaceGuardSetting() {
+  Setting setting{"namespace-guard",
+                  kLimits,
+                  "NS=N",
+                  "The same for namespace NS alone; repeatable.",
+                  "The environment separates them by commas; TOML has a table: `[namespace_guard]` "
+                  "and `shop = 50000`.",
+                  SettingKind::kTable,
+                  "0 to " + std::to_string(kGuardMax)};
+  setting.set = ParseNamespaceGuards;
+  setting.get = ShowNamespaceGuards;
+  setting.apply = [](const ServerConfig& from, ServerConfig* to) {
+    to->core.namespace_guards = from.core.namespace_guards;
+  };
   return setting;
 }
 
@@ -354,6 +258,16 @@ void AddServing(std::vector<Setting>* table) {
            "See [monitoring](monitoring.md). Whoever reaches the address can read all that the "
            "server knows, and change nothing; insecure-listen applies to it, too.",
            ParseHttp, [](const Config& c) { return c.http ? c.http->ToString() : std::string(); }));
+  Setting hosts{"http-hosts",
+                kServing,
+                "NAME",
+                "Name under which HTTP answers, beside those it listens on; repeatable.",
+                "A request with another name as Host is refused with 421; see "
+                "[proxies](monitoring.md#behind-a-proxy).",
+                SettingKind::kList};
+  hosts.set = ParseHttpHosts;
+  hosts.get = ShowHttpHosts;
+  table->push_back(std::move(hosts));
   table->push_back(
       Text("port-file", kServing, "FILE", "Write the port to this file once the server serves.",
            "An orderly end removes the file; so does the next start, once it has the address. "
@@ -400,7 +314,7 @@ void AddLedger(std::vector<Setting>* table) {
   table->push_back(Switch("require-ledger", kLedger,
                           "Refuse to start without a ledger instead of making an empty one.",
                           "Guards against a volume that is not mounted; see "
-                          "[service](operating.md#as-a-service).",
+                          "[service](service.md).",
                           &Config::require_ledger));
   table->push_back(Text("durability", kLedger, "MODE", "sync, interval:MS (1 to 10000) or none.",
                         "`sync`: answers wait for the disk. `interval:MS`: the log is synced "
@@ -416,14 +330,18 @@ void AddLedger(std::vector<Setting>* table) {
   table->push_back(
       Switch("rules-takeover", kLedger, "Let rule files replace rules that were loaded by RPC.",
              "See [one source](rules.md#one-source-for-each-namespace).", &Config::rules_takeover));
+  table->push_back(Switch("rules-strict", kLedger, "Take a warning about a rule file for an error.",
+                          "See [strict](rule-mistakes.md#strict).", &Config::rules_strict));
 }
 
 void AddLogging(std::vector<Setting>* table) {
   using Config = ServerConfig;
-  table->push_back(Text("log-level", kLogging, "LEVEL", "debug, info, warn or error.",
-                        "`debug` adds the settings, the rule files and each step of the start.",
-                        ParseLogLevel,
-                        [](const Config& c) { return std::string(LogLevelName(c.log_level)); }));
+  Setting level =
+      Text("log-level", kLogging, "LEVEL", "debug, info, warn or error.",
+           "`debug` adds the settings, the rule files and each step of the start.", ParseLogLevel,
+           [](const Config& c) { return std::string(LogLevelName(c.log_level)); });
+  level.apply = [](const Config& from, Config* to) { to->log_level = from.log_level; };
+  table->push_back(std::move(level));
   table->push_back(Text("log-format", kLogging, "FORMAT", "text, or json: one object a line.",
                         "See [log](operating.md#log).", ParseLogFormat, [](const Config& c) {
                           return c.log_format == LogFormat::kJson ? "json" : "text";
@@ -457,14 +375,14 @@ void AddControl(std::vector<Setting>* table) {
   table->push_back(Factor(
       "mass-expiry-factor", "After a network cut, wait N times clientOfflineTime for clients.",
       "Fractions such as 1.5 are allowed.", 1, 1000, &CoreOptions::mass_expiry_factor));
-  table->push_back(Integer(
+  table->push_back(LiveInteger(
       "sweep-interval-ms", kControl, "MS", "Interval of the search for expired tokens.",
       "`executeRate` in Sentinel's ExpireStrategy.", 1, 60'000, &CoreOptions::sweep_interval_ms));
-  table->push_back(Integer("sweep-keys-max", kControl, "N",
-                           "Expired tokens of one step; a full step starts the next at once.",
-                           "`executeCount` in Sentinel.", 1, 1'000'000,
-                           &CoreOptions::sweep_keys_max));
-  table->push_back(Integer(
+  table->push_back(LiveInteger("sweep-keys-max", kControl, "N",
+                               "Expired tokens of one step; a full step starts the next at once.",
+                               "`executeCount` in Sentinel.", 1, 1'000'000,
+                               &CoreOptions::sweep_keys_max));
+  table->push_back(LiveInteger(
       "sweep-budget-us", kControl, "US", "Time budget of one step in microseconds; 0: none.",
       "`executeDuration` in Sentinel.", 0, 10'000'000, &CoreOptions::sweep_budget_us));
 }
@@ -475,64 +393,72 @@ void AddLimits(std::vector<Setting>* table) {
                            "allows. The last 16, or a tenth if that is less, are for connections "
                            "from the machine itself, so that `nowcalls-admin` gets in.",
                            1, 1'000'000, &Limits::connections_max));
-  table->push_back(Integer("sessions-max", kLimits, "N",
-                           "Sessions that are online, or offline with tokens.", "", 1, 10'000'000,
-                           &Limits::sessions_max));
-  table->push_back(Integer("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
-                           &Limits::tokens_max));
-  table->push_back(Integer("keys-max", kLimits, "N",
-                           "Values of parameters that tokens hold or acquires wait for.", "", 1,
-                           1'000'000'000, &Limits::keys_max));
-  table->push_back(Integer("requests-in-flight-max", kLimits, "N",
-                           "Unanswered requests of a connection; beyond, it is not read.", "", 1,
-                           1'000'000, &Limits::requests_in_flight_max));
-  table->push_back(Integer("waiters-per-rule-max", kLimits, "N",
-                           "Acquires that wait for room under one rule, or one value of its "
-                           "parameter.",
-                           "", 1, 1'000'000, &Limits::waiters_per_rule_max));
-  table->push_back(Integer("sentinel-wait-ms-max", kLimits, "MS",
-                           "Longest wait for room of a Sentinel client's acquire; 0: none.",
-                           "Where acquireRefuseStrategy 3 queues it. A Sentinel client gives up "
-                           "after 20 ms, so keep it below that.",
-                           0, kWaitMsMax, &Limits::sentinel_wait_ms_max));
-  table->push_back(Integer("namespace-qps-max", kLimits, "N",
-                           "Requests for calls a second of one namespace's rules, a second.",
-                           "Beyond it the answer is TOO_MANY_REQUEST. 0: as many as come. It is "
-                           "`maxAllowedQps` in Sentinel.",
-                           0, 1'000'000'000, &Limits::namespace_qps_max));
-  table->push_back(Integer("message-incomplete-ms", kLimits, "MS",
-                           "Time from a message's first byte to its last; then close.", "", 1,
-                           3'600'000, &Limits::message_incomplete_ms));
-  table->push_back(Integer("input-total-bytes-max", kLimits, "BYTES",
-                           "Unhandled input of all connections; then close the largest.",
-                           "Requests count while they are incomplete or wait for their turn.",
-                           1 << 20, int64_t{1} << 36, &Limits::input_total_bytes_max));
-  table->push_back(Integer("output-bytes-max", kLimits, "BYTES",
-                           "Unread answers of one connection; then close it.",
-                           "Not below the longest answer that clients ask for: 4 MiB is safe.",
-                           65'536, int64_t{1} << 30, &Limits::output_bytes_max));
-  table->push_back(Integer("output-total-bytes-max", kLimits, "BYTES",
-                           "Unread answers of all connections; then close the largest.",
-                           "Three quarters of it may wait for a slow disk; listings wait beyond "
-                           "one quarter.",
-                           1 << 20, int64_t{1} << 36, &Limits::output_total_bytes_max));
-  table->push_back(Integer("output-stalled-ms", kLimits, "MS",
-                           "Close a connection that reads none of its answers for this long.", "",
-                           1, 3'600'000, &Limits::output_stalled_ms));
+  table->push_back(LiveInteger("sessions-max", kLimits, "N",
+                               "Sessions that are online, or offline with tokens.", "", 1,
+                               10'000'000, &Limits::sessions_max));
+  table->push_back(LiveInteger("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
+                               &Limits::tokens_max));
+  table->push_back(LiveInteger("keys-max", kLimits, "N",
+                               "Values of parameters that tokens hold or acquires wait for.", "", 1,
+                               1'000'000'000, &Limits::keys_max));
+  table->push_back(LiveInteger("requests-in-flight-max", kLimits, "N",
+                               "Unanswered requests of a connection; beyond, it is not read.", "",
+                               1, 1'000'000, &Limits::requests_in_flight_max));
+  table->push_back(LiveInteger("waiters-per-rule-max", kLimits, "N",
+                               "Acquires that wait for room under one rule, or one value of its "
+                               "parameter.",
+                               "", 1, 1'000'000, &Limits::waiters_per_rule_max));
+  table->push_back(LiveInteger("waiter-bytes-max", kLimits, "BYTES",
+                               "Memory of all acquires that wait for room; beyond it none waits.",
+                               "The items of an acquire_all that waits take most of it.", 1 << 16,
+                               int64_t{1} << 36, &Limits::waiter_bytes_max));
+  table->push_back(
+      LiveInteger("sentinel-wait-ms-max", kLimits, "MS",
+                  "Longest wait for room of a Sentinel client's acquire; 0: none.",
+                  "Where acquireRefuseStrategy 3 queues it. A Sentinel client gives up "
+                  "after 20 ms, so keep it below that.",
+                  0, kWaitMsMax, &Limits::sentinel_wait_ms_max));
+  table->push_back(
+      LiveInteger("namespace-qps-max", kLimits, "N",
+                  "Requests for calls a second of one namespace's rules, a second.",
+                  "Beyond it the answer is TOO_MANY_REQUEST. 0: as many as come. It is "
+                  "`maxAllowedQps` in Sentinel.",
+                  0, kGuardMax, &Limits::namespace_qps_max));
+  table->push_back(NamespaceGuardSetting());
+  table->push_back(LiveInteger("message-incomplete-ms", kLimits, "MS",
+                               "Time from a message's first byte to its last; then close.", "", 1,
+                               3'600'000, &Limits::message_incomplete_ms));
+  table->push_back(LiveInteger("input-total-bytes-max", kLimits, "BYTES",
+                               "Unhandled input of all connections; then close the largest.",
+                               "Requests count while they are incomplete or wait for their turn.",
+                               1 << 20, int64_t{1} << 36, &Limits::input_total_bytes_max));
+  table->push_back(LiveInteger("output-bytes-max", kLimits, "BYTES",
+                               "Unread answers of one connection; then close it.",
+                               "Not below the longest answer that clients ask for: 4 MiB is safe.",
+                               65'536, int64_t{1} << 30, &Limits::output_bytes_max));
+  table->push_back(
+      LiveInteger("output-total-bytes-max", kLimits, "BYTES",
+                  "Unread answers of all connections; then close the largest.",
+                  "Three quarters of it may wait for a slow disk; listings wait beyond "
+                  "one quarter.",
+                  1 << 20, int64_t{1} << 36, &Limits::output_total_bytes_max));
+  table->push_back(LiveInteger("output-stalled-ms", kLimits, "MS",
+                               "Close a connection that reads none of its answers for this long.",
+                               "", 1, 3'600'000, &Limits::output_stalled_ms));
   table->push_back(Integer("history-max", kLimits, "N",
                            "Ended tokens that the history keeps at least; 0: none.",
                            "Up to 255 more are kept. An entry takes some 200 bytes of memory and "
                            "100 of disk, at most 3 KiB. A smaller number drops the oldest at the "
                            "start.",
                            0, kHistoryEntriesMax, &Limits::history_max));
-  table->push_back(Integer("disk-free-low-bytes", kLimits, "BYTES",
-                           "With less free disk, grant nothing; 0: no such limit.",
-                           "See [full disk](operating.md#a-disk-that-fills-up).", 0, kDiskBytesMax,
-                           &Limits::disk_free_low_bytes));
-  table->push_back(Integer("disk-free-high-bytes", kLimits, "BYTES",
-                           "With this much free disk, grant again; 0: low + a quarter.",
-                           "Not below the low one.", 0, kDiskBytesMax,
-                           &Limits::disk_free_high_bytes));
+  table->push_back(LiveInteger("disk-free-low-bytes", kLimits, "BYTES",
+                               "With less free disk, grant nothing; 0: no such limit.",
+                               "See [full disk](operating.md#a-disk-that-fills-up).", 0,
+                               kDiskBytesMax, &Limits::disk_free_low_bytes));
+  table->push_back(LiveInteger("disk-free-high-bytes", kLimits, "BYTES",
+                               "With this much free disk, grant again; 0: low + a quarter.",
+                               "Not below the low one.", 0, kDiskBytesMax,
+                               &Limits::disk_free_high_bytes));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ enum class SettingKind {
   kNumber,  // A TOML integer or float.
   kSwitch,  // A flag without a value; true or false elsewhere.
   kList,    // A repeatable flag; separated by commas in the environment; a TOML array of strings.
+  kTable,   // The same of NAME=N; a TOML table of integers.
 };
 
 struct Setting {
@@ -36,9 +37,13 @@ struct Setting {
   // Parses and stores one value; kList takes any number. kInvalidArgument completes a sentence
   // that begins with the setting's name: "must be text or json, got 'xml'".
   std::function<Status(const std::vector<std::string>& values, ServerConfig* config)> set = {};
+  // Takes the value of another configuration while the server runs. Empty: the value of the start
+  // stays in effect, and a change needs a restart.
+  std::function<void(const ServerConfig& from, ServerConfig* to)> apply = {};
   // Prints the value in a form that `set` reads.
   std::function<std::string(const ServerConfig& config)> get = {};
 
+  bool is_live() const { return apply != nullptr; }
   std::string flag() const;         // "--data-dir"
   std::string environment() const;  // "NOWCALLS_DATA_DIR"
   std::string toml_key() const;     // "data_dir"

@@ -21,8 +21,8 @@ Every setting is a flag, an environment variable and a key of a TOML file: `--da
 `NOWCALLS_DATA_DIR` and `data_dir`.
 
 - Flags beat the environment, the environment beats the file, and the file beats the default.
-- A list replaces the whole list below it: one `--rules` flag replaces all rule files of the TOML
-  file.
+- A list or a table replaces the whole one below it: one `--rules` flag replaces all rule files of
+  the TOML file.
 - An empty environment variable counts as unset.
 - The server warns of a variable `NOWCALLS_...` that it does not know, and ignores it.
   `NOWCALLS_SERVER` and `NOWCALLS_FORMAT` are the admin tool's.
@@ -36,10 +36,25 @@ A configuration file, /etc/nowcalls/nowcalls.toml:
     log_format = "json"
     sweep_interval_ms = 50
 
+    [namespace_guard]
+    shop = 50_000
+
 `--config FILE` or `NOWCALLS_CONFIG` names it. The server refuses an unknown key, a wrong type, a
 value out of range and an invalid rule, and names the place:
 
     nowcalls-server: nowcalls.toml:2: unknown key 'duribility'; did you mean durability?
+
+## Changing a configuration
+
+A setting marked *live* below changes while the server runs. The server reads flags, environment and
+file again about a second after the last write of the file, and at SIGHUP. The file may be renamed
+into place, or be a link that changes, as in a Kubernetes ConfigMap.
+
+- The log has a line for each setting that changed: `sweep-interval-ms is 50 now, and was 100`.
+- A changed setting that is not live keeps its value. A warning names it: it needs a restart.
+- A configuration that is invalid changes nothing, and a warning says why.
+- Flags and environment are those of the start, and still beat the file.
+- A lower limit ends nothing that exceeds it: new calls are refused until there is room again.
 
 ## Checking a configuration
 
@@ -78,7 +93,7 @@ void AppendItem(std::string_view text, std::string* page) {
   *page += line + "\n";
 }
 
-// "- `--tokens-max N` (default 20000000; 1 to 1000000000): Live tokens."
+// "- `--tokens-max N` (default 20000000; 1 to 1000000000; live): Live tokens."
 void AppendSetting(const Setting& setting, const ServerConfig& defaults, std::string* page) {
   std::string item = "`" + setting.flag();
   if (!setting.value_name.empty()) item += " " + std::string(setting.value_name);
@@ -86,6 +101,7 @@ void AppendSetting(const Setting& setting, const ServerConfig& defaults, std::st
   const bool is_switch = setting.kind == SettingKind::kSwitch;
   item += is_switch ? "` (switch" : "` (default " + (value.empty() ? "none" : value);
   if (!setting.range.empty()) item += "; " + setting.range;
+  if (setting.is_live()) item += "; live";
   item += "): " + std::string(setting.doc);
   if (!setting.more.empty()) item += " " + std::string(setting.more);
   AppendItem(item, page);

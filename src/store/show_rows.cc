@@ -1,5 +1,6 @@
 #include "store/show_rows.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/hex.h"
@@ -30,6 +31,13 @@ Status ShowDecoded(Family family, std::string_view key, const Result<T>& decoded
   return (visitor->*show)(*decoded);
 }
 
+Status ShowRules(std::string_view key, std::string_view value, LedgerVisitor* visitor) {
+  const Result<std::vector<ledger::RuleEntry>> rules = ledger::DecodeRules(key, value);
+  if (!rules.ok()) return visitor->OnBadRecord({Family::kRules, ShownKey(key), rules.status()});
+  for (const ledger::RuleEntry& rule : *rules) NOWCALLS_RETURN_IF_ERROR(visitor->OnRule(rule));
+  return {};
+}
+
 Status ShowUnknown(Family family, std::string_view key, const char* problem,
                    LedgerVisitor* visitor) {
   return visitor->OnBadRecord({family, ShownKey(key), Status::Corruption(problem)});
@@ -45,8 +53,7 @@ Status ShowRow(Family family, std::string_view key, std::string_view value,
         return ShowDecoded(family, key, ledger::DecodeNamespace(key, value), visitor,
                            &LedgerVisitor::OnNamespace);
       }
-      return ShowDecoded(family, key, ledger::DecodeRule(key, value), visitor,
-                         &LedgerVisitor::OnRule);
+      return ShowRules(key, value, visitor);
     case Family::kSessions:
       return ShowDecoded(family, key, ledger::DecodeSession(key, value), visitor,
                          &LedgerVisitor::OnSession);
@@ -103,9 +110,13 @@ Status MetaRows::Show(LedgerVisitor* visitor) const {
 
 int64_t MetaRows::WatermarkMs() const {
   const std::string* value = Find(ledger::kWatermarkKey);
-  if (value == nullptr) return 0;
+  const std::string* sealed = Find(ledger::kSealKey);
+  if (value == nullptr || sealed == nullptr) return 0;
   const Result<int64_t> watermark_ms = ledger::DecodeWatermark(*value);
-  return watermark_ms.ok() ? *watermark_ms : 0;
+  const Result<ledger::Seal> seal = ledger::DecodeSeal(*sealed);
+  if (!watermark_ms.ok() || !seal.ok()) return 0;
+  // One of the future is of a clock that was set back since, and proves nothing of later tokens.
+  return std::min(*watermark_ms, seal->ledger_ms);
 }
 
 }  // namespace nowcalls::store

@@ -27,7 +27,8 @@ class MetaRows {
   // Shows them all. kCorruption when there is no format record.
   Status Show(LedgerVisitor* visitor) const;
 
-  // No live token has a deadline below it; 0 when there is no watermark that can be read.
+  // No live token has a deadline below it; at most the time of the last batch, and 0
+  // when one of the two cannot be read.
   int64_t WatermarkMs() const;
 
  private:

@@ -96,6 +96,8 @@ class Store {
   // Free bytes of the ledger's file system; nothing if it does not tell. The writer, or before
   // there is one.
   virtual std::optional<uint64_t> FreeBytes() { return {}; }
+  // The same of its free inodes, of which each file takes one.
+  virtual std::optional<uint64_t> FreeFiles() { return {}; }
 
   // One step of a sweep over committed records.
   virtual void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) = 0;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kFilterBytesMax = 256;
 constexpr std::string_view kRoutes =
-    "there are /api/flows, /api/flow?id=N, /api/clients, /api/client?id=N, /api/history, "
+    "there are /api/flows, /api/flow?id=N&kind=flow|value, /api/clients, /api/client?id=N, "
+    "/api/history, "
     "/api/server and /api/stream?view=VIEW";
 
 struct OrderWord {
@@ -88,7 +89,9 @@ struct Api::Question {
 
   View view = View::kFlows;
   ListQuery list{};
-  int64_t id = 0;     // Of a flow, or of a client's session.
+  int64_t id = 0;  // Of a flow, or of a client's session.
+  // Of a flow; none: the rule of the flow, or by value if there is only that.
+  std::optional<FlowKind> kind{};
   std::string key{};  // The same for those that have the same answer.
 };
 
@@ -103,6 +106,11 @@ Response Api::Parse(const std::string& view, const Request& request, Question* q
       return BadNumber("id", "the number of a " + (view == "flow" ? view : "session"), id);
     }
     question->id = static_cast<int64_t>(*number);
+    const std::string kind = view == "flow" ? request.Query("kind") : "";
+    question->kind = FlowKindNamed(kind);
+    if (!kind.empty() && !question->kind) {
+      return ErrorResponse(400, "kind must be flow or value, got " + Quoted(kind));
+    }
   } else if (view == "server") {
     question->view = View::kServer;
   } else if (view == "flows" || view == "clients" || view == "history") {
@@ -142,8 +150,16 @@ Response Api::Handle(const Request& request) {
   return JsonResponse(Answer(*snapshot, question) + "\n");
 }
 
+FlowKey Api::FlowOf(const Snapshot& snapshot, const Question& question) {
+  const FlowKey of_flow{FlowId{question.id}, FlowKind::kFlow};
+  const bool only_by_value = FindFlow(snapshot, of_flow) == nullptr && HasOther(snapshot, of_flow);
+  return {of_flow.id, question.kind.value_or(FlowKindIf(only_by_value))};
+}
+
 bool Api::IsGone(const Snapshot& snapshot, const Question& question) {
-  if (question.view == Question::View::kFlow) return FindFlow(snapshot, question.id) == nullptr;
+  if (question.view == Question::View::kFlow) {
+    return FindFlow(snapshot, FlowOf(snapshot, question)) == nullptr;
+  }
   if (question.view != Question::View::kClient) return false;
   const auto found = snapshot.session_details.find(static_cast<uint64_t>(question.id));
   return found != snapshot.session_details.end() && !found->second.row.has_value();
@@ -151,7 +167,7 @@ bool Api::IsGone(const Snapshot& snapshot, const Question& question) {
 
 void Api::Watch(const Question& question) {
   switch (question.view) {
-    case Question::View::kFlow: source_->WatchFlow(question.id); break;
+    case Question::View::kFlow: source_->WatchFlow(FlowOf(*source_->latest(), question)); break;
     case Question::View::kClient: source_->WatchSession(static_cast<uint64_t>(question.id)); break;
     case Question::View::kClients: source_->WatchSessions(); break;
     case Question::View::kHistory: source_->WatchHistory(); break;
@@ -176,16 +192,18 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
   nlohmann::ordered_json json;
   switch (question.view) {
     case Question::View::kFlows: json = FlowsView(snapshot, question.list); break;
-    case Question::View::kFlow:
-      json = FlowView(snapshot, question.id, source_->series().PointsOf(question.id));
+    case Question::View::kFlow: {
+      const FlowKey flow = FlowOf(snapshot, question);
+      json = FlowView(snapshot, flow, source_->series().PointsOf(flow));
       break;
+    }
     case Question::View::kClients: json = ClientsView(snapshot, question.list); break;
     case Question::View::kClient:
       json = ClientView(snapshot, static_cast<uint64_t>(question.id));
       break;
     case Question::View::kHistory: json = HistoryView(snapshot, question.list); break;
     case Question::View::kServer:
-      json = ServerView(snapshot, *board_, BoottimeMs(), source_->series().PointsOf(0));
+      json = ServerView(snapshot, *board_, BoottimeMs(), source_->series().PointsOf({}));
       break;
   }
   return JsonText(json);
@@ -197,7 +215,8 @@ Response Api::Stream(const Question& question) {
   return {.status = 200,
           .type = "text/event-stream",
           .body = "retry: 1000\n\n",
-          .headers = {{"Cache-Control", "no-store"}},
+          // A proxy that buffers or packs passes no event on.
+          .headers = {{"Cache-Control", "no-store, no-transform"}, {"X-Accel-Buffering", "no"}},
           .stream = [this, question, sent]() -> std::string {
             const SnapshotPtr latest = source_->latest();
             if (latest->number == *sent) return "";

@@ -52,6 +52,8 @@ class Api {
   std::string Answer(const Snapshot& snapshot, const Question& question);
   std::string Write(const Snapshot& snapshot, const Question& question) const;
   Response Stream(const Question& question);
+  // The flow that is asked for.
+  static FlowKey FlowOf(const Snapshot& snapshot, const Question& question);
   // What is asked for is known not to exist.
   static bool IsGone(const Snapshot& snapshot, const Question& question);
   void Watch(const Question& question);

@@ -7,6 +7,7 @@
 #include "base/background_thread.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "wire/flow_cursor.h"
 #include "wire/json.h"
 
 namespace nowcalls::web {
@@ -34,24 +35,28 @@ FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms) {
   return look;
 }
 
-bool IsBefore(const FlowLook& flow, int64_t id) { return flow.row.flow_id < id; }
+// The first flow behind the key.
+template <typename Iterator>
+Iterator Behind(Iterator begin, Iterator end, const FlowKey& key) {
+  return std::upper_bound(begin, end, key, [](const FlowKey& last, const FlowLook& flow) {
+    return last < wire::KeyOf(flow.row);
+  });
+}
 
 // Puts a page in the place of the flows that it covers: those behind `from` up to its last one, or
 // all that follow `from` if it is the last page.
 void Renew(std::vector<FlowLook>* flows, wire::Page<wire::FlowRow> page, uint64_t from,
            int64_t now_ms) {
-  const auto begin =
-      std::lower_bound(flows->begin(), flows->end(), static_cast<int64_t>(from) + 1, IsBefore);
+  const auto begin = Behind(flows->begin(), flows->end(), wire::CoveredBy(from));
   const auto end = page.next_cursor == 0
                        ? flows->end()
-                       : std::lower_bound(begin, flows->end(),
-                                          static_cast<int64_t>(page.next_cursor) + 1, IsBefore);
+                       : Behind(begin, flows->end(), wire::CoveredBy(page.next_cursor));
   std::vector<FlowLook> fresh;
   fresh.reserve(page.rows.size());
   auto before = begin;
   for (wire::FlowRow& row : page.rows) {
-    while (before != end && before->row.flow_id < row.flow_id) ++before;
-    const bool known = before != end && before->row.flow_id == row.flow_id;
+    while (before != end && wire::KeyOf(before->row) < wire::KeyOf(row)) ++before;
+    const bool known = before != end && wire::KeyOf(before->row) == wire::KeyOf(row);
     fresh.push_back(LookOf(std::move(row), known ? &*before : nullptr, now_ms));
   }
   if (std::distance(begin, end) == static_cast<ptrdiff_t>(fresh.size())) {  // As nearly always.
@@ -118,7 +123,7 @@ void Feed::WatchOne(Id id, WatchedMs<Id>* watched_ms) {
   (*watched_ms)[id] = BoottimeMs();
 }
 
-void Feed::WatchFlow(int64_t flow_id) { WatchOne(flow_id, &flows_watched_ms_); }
+void Feed::WatchFlow(const FlowKey& flow) { WatchOne(flow, &flows_watched_ms_); }
 
 void Feed::WatchSession(uint64_t session) { WatchOne(session, &session_details_watched_ms_); }
 
@@ -161,7 +166,9 @@ bool Feed::Sleep(int64_t looked_ms) {
     return !ending_;
   };
   if (!until(looked_ms + kLeastEveryMs, [this] { return ending_; })) return false;
-  return until(looked_ms + kEveryMs, [this] { return ending_ || std::exchange(hurries_, false); });
+  // At the end of a second, so that the looks of a second cover that second.
+  const int64_t second_ends_ms = BoottimeMs() + kEveryMs - WallMs() % kEveryMs;
+  return until(second_ends_ms, [this] { return ending_ || std::exchange(hurries_, false); });
 }
 
 // The thread.
@@ -173,7 +180,9 @@ void Feed::Run(const std::string& server_address) {
     looked_ms = BoottimeMs();
     auto next = std::make_shared<Snapshot>(*latest());
     ++next->number;
-    next->unix_ms = WallMs();
+    const int64_t unix_ms = WallMs();
+    next->span_ms = std::max<int64_t>(1, unix_ms - next->unix_ms);
+    next->unix_ms = unix_ms;
     next->server = server_address;
     Status status;
     if (client == nullptr) {
@@ -235,8 +244,8 @@ Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
 Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
   const Watched watched = TakeWatched();
   next->details.clear();
-  for (const int64_t flow_id : watched.flows) {
-    NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow_id, next));
+  for (const FlowKey& flow : watched.flows) {
+    NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow, next));
   }
   next->session_details.clear();
   for (const uint64_t session : watched.session_details) {
@@ -272,11 +281,13 @@ Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
   const int64_t now_ms = BoottimeMs();
   if (next->rules != nullptr && now_ms < rules_read_ms_ + kRulesEveryMs) return Status::Ok();
   auto rules = nlohmann::ordered_json::array();
+  size_t bytes = 0;
   uint64_t cursor = 0;
   do {
     const auto answer =
         client->RulesList({.name_space = {}, .page = {.limit = kListRowsMax, .cursor = cursor}});
     if (!answer.ok()) return answer.status();
+    bytes += answer->size();
     auto page = wire::JsonFromMessagePack(*answer);
     if (!page.ok()) return page.status();
     if (!page->is_array() || page->size() != 2 || !page->front().is_array()) {
@@ -284,29 +295,34 @@ Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
     }
     for (auto& rule : page->front()) rules.push_back(std::move(rule));
     cursor = page->back().is_number_unsigned() ? page->back().get<uint64_t>() : 0;
-  } while (cursor != 0 && rules.size() < Snapshot::kRulesMax);
+  } while (cursor != 0 && rules.size() < Snapshot::kRulesMax && bytes < Snapshot::kRulesBytesMax);
   next->rules = std::make_shared<const nlohmann::ordered_json>(std::move(rules));
   rules_read_ms_ = now_ms;
   return Status::Ok();
 }
 
-Status Feed::LookAtFlow(BlockingClient* client, int64_t flow_id, Snapshot* next) {
-  FlowDetail* const detail = &next->details[flow_id];
-  const auto listed = std::lower_bound(next->flows.begin(), next->flows.end(), flow_id, IsBefore);
-  const bool is_old = listed != next->flows.end() && listed->row.flow_id == flow_id &&
+Status Feed::LookAtFlow(BlockingClient* client, const FlowKey& flow, Snapshot* next) {
+  FlowDetail* const detail = &next->details[flow];
+  const int64_t flow_id = flow.id.value;
+  const auto listed = std::lower_bound(
+      next->flows.begin(), next->flows.end(), flow,
+      [](const FlowLook& look, const FlowKey& key) { return wire::KeyOf(look.row) < key; });
+  const bool is_old = listed != next->flows.end() && wire::KeyOf(listed->row) == flow &&
                       listed->looked_ms < BoottimeMs() - kLeastEveryMs;
   if (is_old) {  // The whole list is not read as often.
-    auto row = client->Flow(flow_id);
+    auto row = client->Flow({flow_id, flow.kind});
     if (row.ok()) *listed = LookOf(*std::move(row), &*listed, BoottimeMs());
   }
-  auto tokens = client->Tokens({.flow_id = flow_id, .page = {.limit = Snapshot::kDetailRowsMax}});
+  auto tokens = client->Tokens(
+      {.flow_id = flow_id, .page = {.limit = Snapshot::kDetailRowsMax}, .kind = flow.kind});
   if (!tokens.ok()) return tokens.status();
   detail->tokens = std::move(tokens->rows);
   detail->more_tokens = tokens->next_cursor != 0;
   auto waiters =
-      client->Waiters({.flow_id = flow_id, .client_id = {}, .limit = Snapshot::kDetailRowsMax});
+      client->Waiters({.flow_id = flow_id, .limit = Snapshot::kDetailRowsMax, .kind = flow.kind});
   if (!waiters.ok()) return waiters.status();
   detail->waiters = *std::move(waiters);
+  if (flow.kind == FlowKind::kFlow) return Status::Ok();
   auto params = client->Params({.flow_id = flow_id, .limit = Snapshot::kDetailRowsMax});
   if (params.ok()) {
     detail->params = *std::move(params);
@@ -327,8 +343,7 @@ Status Feed::LookAtSession(BlockingClient* client, uint64_t session, Snapshot* n
   detail->tokens = std::move(tokens->rows);
   detail->more_tokens = tokens->next_cursor != 0;
   if (detail->row->waiters.value_or(0) == 0) return Status::Ok();
-  auto waiters = client->Waiters({.flow_id = {},
-                                  .client_id = detail->row->client_id,
+  auto waiters = client->Waiters({.client_id = detail->row->client_id,
                                   .limit = Snapshot::kDetailRowsMax,
                                   .instance = detail->row->instance.value_or(0)});
   if (!waiters.ok()) return waiters.status();

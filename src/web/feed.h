@@ -41,14 +41,14 @@ class Feed : public SnapshotSource {
 
   // What is watched is in the snapshots of the next kWatchMs, and the next look comes soon if it is
   // new. Of more flows or sessions than kWatchedMax those looked at last, and no look comes sooner.
-  void WatchFlow(int64_t flow_id) override;
+  void WatchFlow(const FlowKey& flow) override;
   void WatchSession(uint64_t session) override;
   void WatchSessions() override;
   void WatchHistory() override;
   // Rules are read every kRulesEveryMs.
   void WatchRules() override;
 
-  static constexpr int64_t kEveryMs = 1'000;
+  static constexpr int64_t kEveryMs = 1'000;     // At the ends of seconds.
   static constexpr int64_t kLeastEveryMs = 200;  // However many hurry.
   static constexpr int64_t kAskMsMax = 10'000;
   static constexpr int64_t kWatchMs = 10'000;
@@ -57,7 +57,7 @@ class Feed : public SnapshotSource {
 
  private:
   struct Watched {
-    std::vector<int64_t> flows{};
+    std::vector<FlowKey> flows{};
     std::vector<uint64_t> session_details{};
     bool sessions = false;
     bool history = false;
@@ -71,7 +71,7 @@ class Feed : public SnapshotSource {
   // Renews `next` from the server. Not ok: it did not answer.
   Status Look(client::BlockingClient* client, Snapshot* next);
   Status LookAtFlows(client::BlockingClient* client, Snapshot* next);
-  static Status LookAtFlow(client::BlockingClient* client, int64_t flow_id, Snapshot* next);
+  static Status LookAtFlow(client::BlockingClient* client, const FlowKey& flow, Snapshot* next);
   static Status LookAtSession(client::BlockingClient* client, uint64_t session, Snapshot* next);
   Status LookAtLists(client::BlockingClient* client, const Watched& watched, Snapshot* next);
   Status LookAtWatched(client::BlockingClient* client, Snapshot* next);
@@ -95,7 +95,7 @@ class Feed : public SnapshotSource {
   bool ending_ = false;
   bool hurries_ = false;  // Somebody looks at what is not in the snapshots yet.
   SnapshotPtr latest_;
-  WatchedMs<int64_t> flows_watched_ms_;
+  WatchedMs<FlowKey> flows_watched_ms_;
   WatchedMs<uint64_t> session_details_watched_ms_;
   int64_t sessions_watched_ms_ = 0;  // 0: never.
   int64_t history_watched_ms_ = 0;

@@ -45,21 +45,13 @@ Response AnswerHealth(const Board& board, int64_t now_ms) {
   return Told(facts, problems);
 }
 
-Response AnswerReady(const Board& board, const Snapshot& snapshot, int64_t now_ms) {
+Response AnswerReady(const Board& board, int64_t now_ms) {
   Json problems = Json::array();
-  Json facts = Facts(board, now_ms, &problems);
+  const Json facts = Facts(board, now_ms, &problems);
   switch (board.phase.load(std::memory_order_acquire)) {
     case Board::Phase::kLoading: problems.push_back("the ledger is being loaded"); break;
     case Board::Phase::kServing: break;
     case Board::Phase::kEnding: problems.push_back("the server ends"); break;
-  }
-  if (snapshot.info != nullptr) {
-    const Json& ledger = snapshot.info->at("ledger");
-    facts["disk_low"] = ledger.at("disk_low");
-    facts["disk_free_bytes"] = ledger.at("disk_free_bytes");
-    if (ledger.at("disk_low") == true) {
-      problems.push_back("the ledger's disk is nearly full: nothing is granted");
-    }
   }
   return Told(facts, problems);
 }

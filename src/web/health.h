@@ -6,7 +6,6 @@
 
 #include "web/board.h"
 #include "web/http.h"
-#include "web/snapshot.h"
 
 namespace nowcalls::web {
 
@@ -17,9 +16,10 @@ inline constexpr int64_t kHungMsMax = 10'000;
 // what hangs. A supervisor restarts a server that stays unhealthy.
 Response AnswerHealth(const Board& board, int64_t now_ms);
 
-// 200 while the server grants: it is healthy, has its ledger, and its disk is not low. 503 keeps
-// traffic away. `now_ms` is BoottimeMs, here and above.
-Response AnswerReady(const Board& board, const Snapshot& snapshot, int64_t now_ms);
+// 200 while the server takes traffic: it is healthy and has its ledger. 503 keeps traffic away. A
+// low disk does not: clients must reach the server to release and keep what they hold. `now_ms` is
+// BoottimeMs, here and above.
+Response AnswerReady(const Board& board, int64_t now_ms);
 
 }  // namespace nowcalls::web
 

@@ -10,6 +10,12 @@ char Small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 }  // namespace
 
+std::string SmallLetters(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(), Small);
+  return small;
+}
+
 std::string HostOf(std::string_view header) {
   const bool bracketed = header.starts_with('[');
   const size_t end = bracketed ? header.find(']') : header.find(':');
@@ -23,9 +29,7 @@ std::string HostOf(std::string_view header) {
   const bool is_port =
       port.empty() || (port.front() == ':' && std::all_of(port.begin() + 1, port.end(), IsDigit));
   if (!is_port) return "";
-  std::string small(host);
-  std::transform(small.begin(), small.end(), small.begin(), Small);
-  return small;
+  return SmallLetters(host);
 }
 
 }  // namespace nowcalls::web

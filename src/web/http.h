@@ -39,9 +39,11 @@ struct Response {
   std::string type{kPlainText};
   std::string body{};
   std::vector<std::pair<std::string, std::string>> headers{};
-  // Set: the response goes on until its reader leaves. It is called for more bytes after the
-  // body, on the thread of the server; empty: nothing until HttpServer::WakeStreams.
+  // Set: it is called for more bytes after the body, on the thread of the server. Empty: nothing
+  // until HttpServer::WakeStreams, and so until the reader leaves; or, if the stream ends, its end.
   std::function<std::string()> stream{};
+  bool stream_ends = false;
+  size_t held_bytes = 0;  // What the stream keeps in memory until its reader has taken it.
 };
 
 // The whole of a parameter as a number.
@@ -58,6 +60,9 @@ std::optional<T> NumberOf(std::string_view text) {
 inline Response ErrorResponse(int status, std::string text) {
   return {.status = status, .type = std::string(kPlainText), .body = std::move(text) + "\n"};
 }
+
+// With ASCII letters small.
+std::string SmallLetters(std::string_view text);
 
 // The host that a Host header names ("HOST", "HOST:PORT" or "[ADDRESS]:PORT"), without brackets and
 // in small letters; empty when it names none.

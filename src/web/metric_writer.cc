@@ -68,6 +68,7 @@ Labels Labels::With(std::string_view name, std::string_view value) const {
 void MetricWriter::Family(std::string_view name, MetricType type, std::string_view help) {
   name_ = name;
   type_ = type;
+  if (counts_only_) return;
   // OpenMetrics names the family, Prometheus the samples.
   const bool total = type == MetricType::kCounter && format_ == MetricFormat::kPrometheus;
   const std::string named = name_ + (total ? "_total" : "");
@@ -83,16 +84,26 @@ void MetricWriter::Line(std::string_view suffix, const Labels& labels, std::stri
   text_.append(" ").append(value).push_back('\n');
 }
 
+bool MetricWriter::Counts(const Labels& labels, size_t lines) {
+  // A suffix, the label of a bucket, a number, and what is between them.
+  constexpr size_t kRestBytes = 64;
+  if (counts_only_) counted_bytes_ += lines * (name_.size() + labels.text().size() + kRestBytes);
+  return counts_only_;
+}
+
 void MetricWriter::Sample(const Labels& labels, double value) {
+  if (Counts(labels, 1)) return;
   Line(type_ == MetricType::kCounter ? "_total" : "", labels, Printed(value));
 }
 
 void MetricWriter::Sample(const Labels& labels, uint64_t value) {
+  if (Counts(labels, 1)) return;
   Line(type_ == MetricType::kCounter ? "_total" : "", labels, Printed(value));
 }
 
 void MetricWriter::Histogram(const Labels& labels, std::span<const double> bounds,
                              std::span<const uint64_t> upto, uint64_t count, double sum_s) {
+  if (Counts(labels, bounds.size() + 3)) return;
   for (size_t i = 0; i < bounds.size(); ++i) {
     Line("_bucket", labels.With("le", Printed(bounds[i])), Printed(upto[i]));
   }
@@ -101,9 +112,10 @@ void MetricWriter::Histogram(const Labels& labels, std::span<const double> bound
   Line("_count", labels, Printed(count));
 }
 
-std::string MetricWriter::Take() {
+void MetricWriter::Finish() {
   if (format_ == MetricFormat::kOpenMetrics) text_ += "# EOF\n";
-  return std::move(text_);
 }
+
+std::string MetricWriter::Take() { return std::exchange(text_, {}); }
 
 }  // namespace nowcalls::web

@@ -37,6 +37,10 @@ class MetricWriter {
  public:
   explicit MetricWriter(MetricFormat format) : format_(format) {}
 
+  // Writes nothing from now on, and counts the bytes that samples would have at most.
+  void CountOnly() { counts_only_ = true; }
+  size_t counted_bytes() const { return counted_bytes_; }
+
   // `name` without the _total of a counter. `help` is one line.
   void Family(std::string_view name, MetricType type, std::string_view help);
   void Sample(const Labels& labels, double value);
@@ -45,13 +49,19 @@ class MetricWriter {
   void Histogram(const Labels& labels, std::span<const double> bounds,
                  std::span<const uint64_t> upto, uint64_t count, double sum_s);
 
-  // All that was written, whole.
+  size_t bytes() const { return text_.size(); }
+  // What was written since the last Take; with Finish, also what ends it all.
   std::string Take();
+  void Finish();
 
  private:
   void Line(std::string_view suffix, const Labels& labels, std::string_view value);
+  // True: nothing is to be written.
+  bool Counts(const Labels& labels, size_t lines);
 
   const MetricFormat format_;
+  bool counts_only_ = false;
+  size_t counted_bytes_ = 0;
   std::string name_{};  // Of the family.
   MetricType type_ = MetricType::kGauge;
   std::string text_{};

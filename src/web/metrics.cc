@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "web/flow_metrics.h"
 #include "web/metric_writer.h"
 #include "web/process_metrics.h"
 
@@ -35,152 +37,30 @@ Flows Matching(const Snapshot& snapshot, const std::string& name_space,
   return flows;
 }
 
-class FlowMetrics {
- public:
-  FlowMetrics(const Flows& flows, int64_t ledger_ms, MetricWriter* writer)
-      : flows_(flows), ledger_ms_(ledger_ms), writer_(writer) {
-    for (const FlowLook* flow : flows) {
-      labels_.push_back({{"flow_id", std::to_string(flow->row.flow_id)},
-                         {"namespace", flow->row.name_space},
-                         {"resource", flow->row.resource}});
+// How the rules of each namespace were loaded last.
+void WriteRuleLoads(const Snapshot& snapshot, MetricWriter* writer) {
+  using Row = wire::NamespaceRow;
+  const auto each = [&](std::string_view name, std::string_view help, auto value) {
+    writer->Family(name, MetricType::kGauge, help);
+    for (const Row& row : snapshot.namespaces) {
+      if (!row.source) continue;
+      const auto number = value(row);
+      if (number) writer->Sample({{"namespace", row.name_space}, {"source", *row.source}}, *number);
     }
-  }
-
-  void Write() {
-    using Row = wire::FlowRow;
-    Each<uint64_t>("nowcalls_flow_now_calls", MetricType::kGauge, "Calls in progress.",
-                   [](const Row& row) { return std::optional(row.now_calls); });
-    Each<uint64_t>("nowcalls_flow_level", MetricType::kGauge,
-                   "Most calls in progress that the rule allows now.",
-                   [](const Row& row) { return row.level; });
-    Each<uint64_t>("nowcalls_flow_tokens", MetricType::kGauge, "Live tokens.",
-                   [](const Row& row) { return std::optional(row.tokens); });
-    Each<uint64_t>("nowcalls_flow_waiting", MetricType::kGauge, "Acquires that wait for room.",
-                   [](const Row& row) { return row.waiters; });
-    Each<uint64_t>("nowcalls_flow_keys", MetricType::kGauge,
-                   "Values of the rule's parameter that tokens hold or acquires wait for.",
-                   [](const Row& row) { return row.keys; });
-    Each<double>("nowcalls_flow_oldest_token_seconds", MetricType::kGauge,
-                 "Age of the oldest live token.", [this](const Row& row) -> std::optional<double> {
-                   if (!row.oldest_issued_ms) return std::nullopt;
-                   return Seconds(std::max<int64_t>(0, ledger_ms_ - *row.oldest_issued_ms));
-                 });
-    Counters();
-    Times("nowcalls_flow_hold_seconds", "How long ended tokens were held.",
-          &wire::FlowCounters::held_count, &wire::FlowCounters::held_sum_ms,
-          &wire::FlowCounters::held_upto);
-    Times("nowcalls_flow_wait_seconds", "How long acquires waited, whatever the answer.",
-          &wire::FlowCounters::waited_count, &wire::FlowCounters::waited_sum_ms,
-          &wire::FlowCounters::waited_upto);
-    Rates();
-  }
-
- private:
-  template <typename Number>
-  void Each(std::string_view name, MetricType type, std::string_view help,
-            const std::function<std::optional<Number>(const wire::FlowRow&)>& value) {
-    writer_->Family(name, type, help);
-    for (size_t i = 0; i < flows_.size(); ++i) {
-      if (const auto number = value(flows_[i]->row)) writer_->Sample(labels_[i], *number);
-    }
-  }
-
-  void Count(std::string_view name, std::string_view help, uint64_t wire::FlowCounters::*counter) {
-    Each<uint64_t>(name, MetricType::kCounter, help,
-                   [counter](const wire::FlowRow& row) -> std::optional<uint64_t> {
-                     if (!row.counters) return std::nullopt;
-                     return (*row.counters).*counter;
-                   });
-  }
-
-  // A sample for each reason that has happened.
-  template <size_t kCount>
-  void ByReason(std::string_view name, std::string_view help,
-                uint64_t (wire::FlowCounters::*counts)[kCount], std::string_view (*reason)(size_t),
-                std::string_view label = "reason") {
-    writer_->Family(name, MetricType::kCounter, help);
-    for (size_t i = 0; i < flows_.size(); ++i) {
-      const auto& counters = flows_[i]->row.counters;
-      if (!counters) continue;
-      for (size_t r = 1; r < kCount; ++r) {
-        const uint64_t count = ((*counters).*counts)[r];
-        if (count > 0) writer_->Sample(labels_[i].With(label, reason(r)), count);
-      }
-    }
-  }
-
-  void Counters() {
-    Count("nowcalls_flow_grants", "Acquires granted, also from the queue or in shadow mode.",
-          &wire::FlowCounters::granted);
-    ByReason("nowcalls_flow_refusals", "Acquires refused, by the limit that refused.",
-             &wire::FlowCounters::refused,
-             [](size_t r) { return RefusedByName(static_cast<RefusedBy>(r)); });
-    ByReason("nowcalls_flow_shadow_refusals", "What shadow mode granted beyond a limit.",
-             &wire::FlowCounters::shadow_refused,
-             [](size_t r) { return RefusedByName(static_cast<RefusedBy>(r)); });
-    ByReason("nowcalls_flow_ended", "Tokens that ended, by reason.", &wire::FlowCounters::ended,
-             [](size_t r) { return EndReasonName(static_cast<EndReason>(r)); });
-    ByReason(
-        "nowcalls_flow_outcomes", "Releases of calls that failed or timed out, by which.",
-        &wire::FlowCounters::outcomes,
-        [](size_t r) { return CallOutcomeName(static_cast<CallOutcome>(r)); }, "outcome");
-    Count("nowcalls_flow_keeps", "Keeps.", &wire::FlowCounters::kept);
-    Count("nowcalls_flow_queued", "Acquires that waited.", &wire::FlowCounters::queued);
-    Count("nowcalls_flow_queue_grants", "Acquires that waited and were granted.",
-          &wire::FlowCounters::granted_from_queue);
-  }
-
-  void Times(std::string_view name, std::string_view help, uint64_t wire::FlowCounters::*count,
-             uint64_t wire::FlowCounters::*sum_ms, wire::CountsBelow wire::FlowCounters::*upto) {
-    static const std::vector<double> bounds = [] {
-      std::vector<double> seconds;
-      seconds.reserve(wire::kTimeBoundsMs.size());
-      for (const auto bound_ms : wire::kTimeBoundsMs) seconds.push_back(Seconds(bound_ms));
-      return seconds;
-    }();
-    writer_->Family(name, MetricType::kHistogram, help);
-    for (size_t i = 0; i < flows_.size(); ++i) {
-      const auto& counters = flows_[i]->row.counters;
-      if (!counters || (*counters).*count == 0) continue;
-      writer_->Histogram(labels_[i], bounds, (*counters).*upto, (*counters).*count,
-                         Seconds(static_cast<int64_t>((*counters).*sum_ms)));
-    }
-  }
-
-  void Rates() {
-    const auto rate = [this](std::string_view name, std::string_view help,
-                             uint64_t wire::FlowRate::*member) {
-      Each<uint64_t>(name, MetricType::kCounter, help,
-                     [member](const wire::FlowRow& row) -> std::optional<uint64_t> {
-                       if (!row.rate) return std::nullopt;
-                       return (*row.rate).*member;
-                     });
-    };
-    rate("nowcalls_flow_rate_passed", "Calls a second that passed at once.",
-         &wire::FlowRate::passed);
-    rate("nowcalls_flow_rate_borrowed", "Calls that passed and were told to wait.",
-         &wire::FlowRate::borrowed);
-    rate("nowcalls_flow_rate_blocked", "Calls that a rate or a parameter blocked.",
-         &wire::FlowRate::blocked);
-    Each<uint64_t>("nowcalls_flow_rate_window_calls", MetricType::kGauge,
-                   "Calls in the rule's window that ends now.",
-                   [](const wire::FlowRow& row) -> std::optional<uint64_t> {
-                     if (!row.rate) return std::nullopt;
-                     return row.rate->in_window;
-                   });
-    Each<uint64_t>("nowcalls_flow_rate_window_limit", MetricType::kGauge,
-                   "Most calls that the window may have.",
-                   [](const wire::FlowRow& row) -> std::optional<uint64_t> {
-                     if (!row.rate) return std::nullopt;
-                     return row.rate->limit;
-                   });
-  }
-
-  const Flows& flows_;
-  const int64_t ledger_ms_;
-  MetricWriter* const writer_;
-  std::vector<Labels> labels_;
-};
+  };
+  const auto age = [&](const std::optional<int64_t>& moment_ms) -> std::optional<double> {
+    if (!moment_ms) return std::nullopt;
+    return Seconds(std::max<int64_t>(0, snapshot.ledger_ms - *moment_ms));
+  };
+  each("nowcalls_rules_refused", "Whether the last load of the namespace's rules was refused.",
+       [](const Row& row) { return std::optional(uint64_t{row.refused_ms.has_value()}); });
+  each("nowcalls_rules_warnings", "Warnings about the rules in force.",
+       [](const Row& row) { return row.warnings; });
+  each("nowcalls_rules_loaded_age_seconds", "Time since rules of the namespace came into force.",
+       [&](const Row& row) { return age(row.loaded_ms); });
+  each("nowcalls_rules_refused_age_seconds", "Time since a load of its rules was refused last.",
+       [&](const Row& row) { return age(row.refused_ms); });
+}
 
 // "limits.sentinel_wait_ms_max", in milliseconds: nowcalls_limit_sentinel_wait_max_seconds.
 std::string MetricNameOf(const wire::FigureInfo& figure) {
@@ -281,9 +161,43 @@ void WriteBoard(const Board& board, const Snapshot& snapshot, MetricWriter* writ
   writer->Sample({}, uint64_t{snapshot.problem.empty()});
 }
 
+// What a scrape keeps while its reader takes it.
+struct Scrape {
+  Scrape(MetricFormat format, int64_t ledger_ms) : writer(format), flows(ledger_ms) {}
+
+  MetricWriter writer;
+  FlowMetrics flows;
+  bool finished = false;
+};
+
+void TakeFlows(const Snapshot& snapshot, const Flows& matching, size_t limit, Scrape* scrape) {
+  size_t taken = 0;
+  for (; taken < std::min(limit, matching.size()); ++taken) {
+    const FlowLook& flow = *matching[taken];
+    if (!scrape->flows.Add(flow, HasOther(snapshot, wire::KeyOf(flow.row)))) break;
+  }
+  uint64_t beyond_calls = 0;
+  for (size_t i = taken; i < matching.size(); ++i) beyond_calls += matching[i]->row.now_calls;
+  scrape->writer.Family("nowcalls_flows_beyond_limit", MetricType::kGauge,
+                        "Flows that are not listed, since others have more calls in progress.");
+  scrape->writer.Sample({}, uint64_t{matching.size() - taken});
+  scrape->writer.Family("nowcalls_flows_beyond_limit_now_calls", MetricType::kGauge,
+                        "Calls in progress of the flows that are not listed.");
+  scrape->writer.Sample({}, beyond_calls);
+}
+
+// Empty: that was all.
+std::string NextPiece(bool has_flows, Scrape* scrape) {
+  while (has_flows && scrape->flows.WritePiece(&scrape->writer)) {
+    if (scrape->writer.bytes() > 0) return scrape->writer.Take();
+  }
+  if (!std::exchange(scrape->finished, true)) scrape->writer.Finish();
+  return scrape->writer.Take();
+}
+
 }  // namespace
 
-Response AnswerMetrics(const Request& request, const Snapshot& snapshot, const Board& board,
+Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, const Board& board,
                        std::span<const wire::FigureInfo> figures) {
   const std::string flow_text = request.Query("flow");
   const auto flow_id = NumberOf<int64_t>(flow_text);
@@ -294,27 +208,22 @@ Response AnswerMetrics(const Request& request, const Snapshot& snapshot, const B
     return ErrorResponse(400, "limit must be 0 to " + std::to_string(kMetricFlowsMax));
   }
   const MetricFormat format = FormatFor(request.accept);
-  MetricWriter writer(format);
-  WriteBoard(board, snapshot, &writer);
-  if (snapshot.info != nullptr) {
-    WriteFigures(*snapshot.info, figures, &writer);
-    Flows flows = Matching(snapshot, request.Query("namespace"), flow_id);
-    const size_t beyond = flows.size() - std::min(flows.size(), *limit);
-    uint64_t beyond_calls = 0;
-    for (size_t i = flows.size() - beyond; i < flows.size(); ++i) {
-      beyond_calls += flows[i]->row.now_calls;
-    }
-    flows.resize(flows.size() - beyond);
-    writer.Family("nowcalls_flows_beyond_limit", MetricType::kGauge,
-                  "Flows that are not listed, since others have more calls in progress.");
-    writer.Sample({}, uint64_t{beyond});
-    writer.Family("nowcalls_flows_beyond_limit_now_calls", MetricType::kGauge,
-                  "Calls in progress of the flows that are not listed.");
-    writer.Sample({}, beyond_calls);
-    FlowMetrics(flows, snapshot.ledger_ms, &writer).Write();
+  auto scrape = std::make_shared<Scrape>(format, snapshot->ledger_ms);
+  WriteBoard(board, *snapshot, &scrape->writer);
+  if (snapshot->info != nullptr) {
+    WriteFigures(*snapshot->info, figures, &scrape->writer);
+    WriteRuleLoads(*snapshot, &scrape->writer);
+    TakeFlows(*snapshot, Matching(*snapshot, request.Query("namespace"), flow_id), *limit,
+              scrape.get());
   }
-  WriteProcessMetrics(&writer);
-  return {.status = 200, .type = std::string(ContentTypeOf(format)), .body = writer.Take()};
+  WriteProcessMetrics(&scrape->writer);
+  const bool has_flows = snapshot->info != nullptr;
+  return {.status = 200,
+          .type = std::string(ContentTypeOf(format)),
+          .body = scrape->writer.Take(),
+          .stream = [scrape, has_flows] { return NextPiece(has_flows, scrape.get()); },
+          .stream_ends = true,
+          .held_bytes = scrape->flows.held_bytes()};
 }
 
 }  // namespace nowcalls::web

@@ -71,9 +71,10 @@ ordered_json CountersJson(const FlowCounters& counters) {
 
 ordered_json RateJson(const wire::FlowRate& rate) {
   return {
-      {"in_window", rate.in_window},   {"limit", OrNull(rate.limit)}, {"window_ms", rate.window_ms},
-      {"passed", rate.passed},         {"borrowed", rate.borrowed},   {"blocked", rate.blocked},
-      {"values", OrNull(rate.values)},
+      {"in_window", rate.in_window},   {"limit", OrNull(rate.limit)},
+      {"window_ms", rate.window_ms},   {"passed", rate.passed},
+      {"borrowed", rate.borrowed},     {"blocked", rate.blocked},
+      {"values", OrNull(rate.values)}, {"forgotten", OrNull(rate.forgotten)},
   };
 }
 
@@ -83,6 +84,7 @@ ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
   const wire::FlowRow& row = look.row;
   ordered_json json = {
       {"flow_id", Id(row.flow_id)},
+      {"kind", row.kind},
       {"namespace", row.name_space},
       {"resource", row.resource},
       {"removed", row.removed},
@@ -144,6 +146,8 @@ ordered_json ParamJson(const wire::ParamRow& row) {
   };
   if (row.passed.has_value()) json["passed"] = *row.passed;
   if (row.blocked.has_value()) json["blocked"] = *row.blocked;
+  if (row.minute_passed.has_value()) json["minute_passed"] = *row.minute_passed;
+  if (row.minute_blocked.has_value()) json["minute_blocked"] = *row.minute_blocked;
   return json;
 }
 
@@ -189,6 +193,11 @@ ordered_json NamespaceJson(const wire::NamespaceRow& row) {
       {"rules", row.rules},
       {"sessions", row.sessions},
       {"sessions_online", OrNull(row.sessions_online)},
+      {"loaded_ms", OrNull(row.loaded_ms)},
+      {"refused_ms", OrNull(row.refused_ms)},
+      {"refusal", OrNull(row.refusal)},
+      {"warnings", OrNull(row.warnings)},
+      {"requests_max", OrNull(row.requests_max)},
   };
 }
 

@@ -7,7 +7,7 @@
 namespace nowcalls::web {
 namespace {
 
-constexpr int64_t kAllFlows = 0;  // No flow has this id.
+constexpr FlowKey kAllFlows;  // No flow has its id, 0.
 
 uint32_t Fitting(uint64_t count) {
   return static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX));
@@ -62,7 +62,7 @@ std::vector<Point> Series::Flow::Between(int64_t from_unix_s, int64_t to_unix_s)
 }
 
 void Series::Add(const Snapshot& snapshot) {
-  const int64_t unix_s = snapshot.unix_ms / 1000;
+  const int64_t unix_s = snapshot.second();
   const std::lock_guard lock(mutex_);
   Point all{.unix_s = unix_s};
   std::vector<const FlowLook*> newcomers;
@@ -75,7 +75,7 @@ void Series::Add(const Snapshot& snapshot) {
     all.ended += point.ended;
     all.exceptions += point.exceptions;
     all.held_ms += point.held_ms;
-    const auto known = flows_.find(look.row.flow_id);
+    const auto known = flows_.find(wire::KeyOf(look.row));
     if (known != flows_.end()) {
       known->second.Append(point);
     } else if (!IsIdle(point)) {
@@ -87,43 +87,41 @@ void Series::Add(const Snapshot& snapshot) {
     return flow.first != kAllFlows &&
            flow.second.used_unix_s + static_cast<int64_t>(kPoints) < unix_s;
   });
-  std::vector<int64_t> idle = IdleAt(unix_s);
+  std::vector<FlowKey> idle = IdleAt(unix_s);
   for (const FlowLook* look : newcomers) {
     if (flows_.size() > kFlowsMax) {
       if (idle.empty()) break;
       flows_.erase(idle.back());
       idle.pop_back();
     }
-    flows_[look->row.flow_id].Append(PointOf(*look, unix_s));
+    flows_[wire::KeyOf(look->row)].Append(PointOf(*look, unix_s));
   }
 }
 
-std::vector<int64_t> Series::IdleAt(int64_t unix_s) const {
-  std::vector<std::pair<int64_t, int64_t>> idle;  // Since when, and the flow.
-  for (const auto& [flow_id, flow] : flows_) {
-    if (flow_id != kAllFlows && flow.used_unix_s < unix_s) {
-      idle.emplace_back(flow.used_unix_s, flow_id);
-    }
+std::vector<FlowKey> Series::IdleAt(int64_t unix_s) const {
+  std::vector<std::pair<int64_t, FlowKey>> idle;  // Since when, and the flow.
+  for (const auto& [key, flow] : flows_) {
+    if (key != kAllFlows && flow.used_unix_s < unix_s) idle.emplace_back(flow.used_unix_s, key);
   }
   std::sort(idle.begin(), idle.end(), std::greater<>());
-  std::vector<int64_t> ids;
-  ids.reserve(idle.size());
-  for (const auto& [since_s, flow_id] : idle) ids.push_back(flow_id);
-  return ids;
+  std::vector<FlowKey> keys;
+  keys.reserve(idle.size());
+  for (const auto& [since_s, key] : idle) keys.push_back(key);
+  return keys;
 }
 
-std::vector<Point> Series::PointsOf(int64_t flow_id, int64_t from_unix_s) const {
+std::vector<Point> Series::PointsOf(const FlowKey& flow, int64_t from_unix_s) const {
   const std::lock_guard lock(mutex_);
-  const auto found = flows_.find(flow_id);
+  const auto found = flows_.find(flow);
   if (found == flows_.end()) return {};
   return found->second.Between(from_unix_s, INT64_MAX);
 }
 
-std::map<int64_t, std::vector<Point>> Series::All(int64_t from_unix_s, int64_t to_unix_s) const {
+std::map<FlowKey, std::vector<Point>> Series::All(int64_t from_unix_s, int64_t to_unix_s) const {
   const std::lock_guard lock(mutex_);
-  std::map<int64_t, std::vector<Point>> all;
-  for (const auto& [flow_id, flow] : flows_) {
-    if (flow_id != kAllFlows) all[flow_id] = flow.Between(from_unix_s, to_unix_s);
+  std::map<FlowKey, std::vector<Point>> all;
+  for (const auto& [key, flow] : flows_) {
+    if (key != kAllFlows) all[key] = flow.Between(from_unix_s, to_unix_s);
   }
   return all;
 }

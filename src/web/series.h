@@ -36,10 +36,10 @@ class Series {
   // A look that is new.
   void Add(const Snapshot& snapshot);
 
-  // The points of a flow from `from_unix_s` on, the oldest first; flow 0: of all flows together.
-  std::vector<Point> PointsOf(int64_t flow_id, int64_t from_unix_s = 0) const;
-  // The same of all flows that are remembered, by flow id, up to `to_unix_s`.
-  std::map<int64_t, std::vector<Point>> All(int64_t from_unix_s, int64_t to_unix_s) const;
+  // The points of a flow from `from_unix_s` on, the oldest first; FlowKey(): of all flows together.
+  std::vector<Point> PointsOf(const FlowKey& flow, int64_t from_unix_s = 0) const;
+  // The same of all flows that are remembered, up to `to_unix_s`.
+  std::map<FlowKey, std::vector<Point>> All(int64_t from_unix_s, int64_t to_unix_s) const;
 
  private:
   struct Flow {
@@ -52,10 +52,10 @@ class Series {
   };
 
   // The flows that are idle now, the one that has been so for longest at the end.
-  std::vector<int64_t> IdleAt(int64_t unix_s) const;
+  std::vector<FlowKey> IdleAt(int64_t unix_s) const;
 
   mutable std::mutex mutex_;
-  std::map<int64_t, Flow> flows_;
+  std::map<FlowKey, Flow> flows_;
 };
 
 }  // namespace nowcalls::web

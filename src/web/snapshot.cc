@@ -32,11 +32,15 @@ FlowTotals TotalsOf(const wire::FlowRow& row) {
   return totals;
 }
 
-const FlowLook* FindFlow(const Snapshot& snapshot, int64_t flow_id) {
-  const auto found =
-      std::lower_bound(snapshot.flows.begin(), snapshot.flows.end(), flow_id,
-                       [](const FlowLook& flow, int64_t id) { return flow.row.flow_id < id; });
-  return found == snapshot.flows.end() || found->row.flow_id != flow_id ? nullptr : &*found;
+const FlowLook* FindFlow(const Snapshot& snapshot, const FlowKey& key) {
+  const auto found = std::lower_bound(
+      snapshot.flows.begin(), snapshot.flows.end(), key,
+      [](const FlowLook& flow, const FlowKey& wanted) { return wire::KeyOf(flow.row) < wanted; });
+  return found == snapshot.flows.end() || wire::KeyOf(found->row) != key ? nullptr : &*found;
+}
+
+bool HasOther(const Snapshot& snapshot, const FlowKey& key) {
+  return FindFlow(snapshot, {key.id, OtherThan(key.kind)}) != nullptr;
 }
 
 }  // namespace nowcalls::web

@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_WEB_SNAPSHOT_H_
 #define NOWCALLS_WEB_SNAPSHOT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -57,23 +58,25 @@ struct SessionDetail {
 struct Snapshot {
   static constexpr uint32_t kDetailRowsMax = 200;  // Of holders, waiters, values.
   static constexpr uint32_t kListRowsMax = 1'000;  // Of clients and ended tokens.
-  static constexpr size_t kRulesMax = 2'000;
+  static constexpr size_t kRulesMax = 2'000;       // Or those of kRulesBytesMax, if they are fewer.
+  static constexpr size_t kRulesBytesMax = 8 << 20;
   static constexpr size_t kFlowsPerLookMax = 5'000;
 
   uint64_t number = 0;    // Grows by one with each look.
   int64_t unix_ms = 0;    // When it was taken.
+  int64_t span_ms = 0;    // Since the look before, of which FlowLook::came is; 0: a second.
   std::string server{};   // The address that answered, of the token port; empty: not asked yet.
   std::string problem{};  // Why the server did not answer; all else is then from before.
   int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
 
   std::shared_ptr<const nlohmann::ordered_json> info{};  // As `info` answers; null: never asked.
-  // By flow id. Of more than kFlowsPerLookMax flows each look renews as many, and those that
-  // somebody looks at.
+  // By flow id and kind. Of more than kFlowsPerLookMax flows each look renews as many, and those
+  // that somebody looks at.
   std::vector<FlowLook> flows{};
   std::vector<wire::NamespaceRow> namespaces{};
 
   // Of what was looked at lately (Feed::Watch...).
-  std::map<int64_t, FlowDetail> details{};
+  std::map<FlowKey, FlowDetail> details{};
   std::map<uint64_t, SessionDetail> session_details{};
   bool has_sessions = false;
   std::vector<wire::SessionRow> sessions{};
@@ -82,12 +85,24 @@ struct Snapshot {
   std::vector<wire::HistoryRow> history{};  // The latest first.
   // An array of rules in force, as rules_list has them, by flow id. Null: nobody looked lately.
   std::shared_ptr<const nlohmann::ordered_json> rules{};
+
+  // The second, since 1970, to which the middle of its span belongs. Looks are taken at the ends of
+  // seconds and may be in between, so those of one second cover that second and no more. One that
+  // is late is of the second that it should have ended.
+  int64_t second() const { return (unix_ms - std::min<int64_t>(span_ms, 2'000) / 2) / 1000; }
+  // The last one that is over, as far as looks tell.
+  int64_t whole_second() const {
+    const bool over = span_ms == 0 || unix_ms / 1000 > second();
+    return over ? second() : second() - 1;
+  }
 };
 
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
 // The flow, or null.
-const FlowLook* FindFlow(const Snapshot& snapshot, int64_t flow_id);
+const FlowLook* FindFlow(const Snapshot& snapshot, const FlowKey& key);
+// Whether the flow id has another flow, of the other kind.
+bool HasOther(const Snapshot& snapshot, const FlowKey& key);
 
 }  // namespace nowcalls::web
 

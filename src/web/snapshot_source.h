@@ -20,7 +20,7 @@ class SnapshotSource {
   virtual const Series& series() const = 0;
 
   // Somebody looks at these: the next snapshots shall have them.
-  virtual void WatchFlow(int64_t flow_id) = 0;
+  virtual void WatchFlow(const FlowKey& flow) = 0;
   virtual void WatchSession(uint64_t session) = 0;
   virtual void WatchSessions() = 0;
   virtual void WatchHistory() = 0;

@@ -97,8 +97,8 @@ ordered_json HistogramJson(const TimeHistogram& histogram) {
 }
 
 // The resource of a flow, for rows that only have its id; empty when the flow is gone.
-std::string ResourceOf(const Snapshot& snapshot, int64_t flow_id) {
-  const FlowLook* const flow = FindFlow(snapshot, flow_id);
+std::string ResourceOf(const Snapshot& snapshot, const FlowKey& key) {
+  const FlowLook* const flow = FindFlow(snapshot, key);
   return flow == nullptr ? "" : flow->row.resource;
 }
 
@@ -146,14 +146,15 @@ ordered_json HeadOf(const Snapshot& snapshot) {
 ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query) {
   const std::string filter = Lower(query.filter);
   const bool number = filter.find_first_not_of("0123456789") == std::string::npos;
-  using Rank = std::pair<double, int64_t>;
+  using Rank = std::tuple<double, int64_t, bool>;
   std::vector<Found<FlowLook, Rank>> found;
   for (const FlowLook& flow : snapshot.flows) {
     const wire::FlowRow& row = flow.row;
     if (!query.name_space.empty() && row.name_space != query.name_space) continue;
     if (Contains(row.resource, filter) || Contains(row.name_space, filter) ||
         (number && Contains(std::to_string(row.flow_id), filter))) {
-      found.push_back({{Weight(flow, query.order), -row.flow_id}, &flow});
+      const bool of_flow = wire::KeyOf(row).kind == FlowKind::kFlow;
+      found.push_back({{Weight(flow, query.order), -row.flow_id, of_flow}, &flow});
     }
   }
   ordered_json json = HeadOf(snapshot);
@@ -163,12 +164,14 @@ ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query) {
   return json;
 }
 
-ordered_json FlowView(const Snapshot& snapshot, int64_t flow_id, const std::vector<Point>& points) {
+ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,
+                      const std::vector<Point>& points) {
   ordered_json json = HeadOf(snapshot);
-  const FlowLook* const flow = FindFlow(snapshot, flow_id);
+  const FlowLook* const flow = FindFlow(snapshot, key);
   json["row"] = flow == nullptr ? ordered_json(nullptr) : FlowJson(*flow, snapshot.ledger_ms);
+  json["other"] = HasOther(snapshot, key);
   json["detail"] = nullptr;
-  const auto found = snapshot.details.find(flow_id);
+  const auto found = snapshot.details.find(key);
   if (found != snapshot.details.end()) {
     const FlowDetail& detail = found->second;
     ordered_json tokens = ordered_json::array();
@@ -195,15 +198,15 @@ ordered_json ClientView(const Snapshot& snapshot, uint64_t session) {
   if (found == snapshot.session_details.end()) return json;
   const SessionDetail& detail = found->second;
   if (detail.row.has_value()) json["row"] = SessionJson(*detail.row, snapshot.ledger_ms);
-  const auto add = [&](const char* list, ordered_json row, int64_t flow_id) {
-    row["resource"] = ResourceOf(snapshot, flow_id);
+  const auto add = [&](const char* list, ordered_json row, const FlowKey& key) {
+    row["resource"] = ResourceOf(snapshot, key);
     json[list].push_back(std::move(row));
   };
   for (const auto& row : detail.tokens) {
-    add("tokens", TokenJson(row, snapshot.ledger_ms), row.flow_id);
+    add("tokens", TokenJson(row, snapshot.ledger_ms), wire::FlowKeyOf(row));
   }
   for (const auto& row : detail.waiters) {
-    add("waiters", WaiterJson(row, snapshot.ledger_ms), row.flow_id);
+    add("waiters", WaiterJson(row, snapshot.ledger_ms), wire::FlowKeyOf(row));
   }
   json["more_tokens"] = detail.more_tokens;
   return json;
@@ -237,7 +240,7 @@ ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query) {
     if (Contains(row.client_id, filter) || Contains(row.reason, filter) ||
         Contains(std::to_string(row.flow_id), filter) ||
         Contains(std::to_string(row.token_id), filter) ||
-        Contains(ResourceOf(snapshot, row.flow_id), filter)) {
+        Contains(ResourceOf(snapshot, wire::FlowKeyOf(row)), filter)) {
       found.push_back({row.sequence, &row});
     }
   }
@@ -247,7 +250,7 @@ ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query) {
       std::move(found), query,
       [&](const wire::HistoryRow& row) {
         ordered_json written = HistoryJson(row, snapshot.ledger_ms);
-        written["resource"] = ResourceOf(snapshot, row.flow_id);
+        written["resource"] = ResourceOf(snapshot, wire::FlowKeyOf(row));
         return written;
       },
       &json);

@@ -48,8 +48,9 @@ nlohmann::ordered_json HeadOf(const Snapshot& snapshot);
 
 // Each adds its members to the head.
 nlohmann::ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query);
-// "row" is null when there is no such flow, "detail" until it has been looked at.
-nlohmann::ordered_json FlowView(const Snapshot& snapshot, int64_t flow_id,
+// "row" is null when there is no such flow, "detail" until it has been looked at. "other": the flow
+// id has a flow of the other kind, too.
+nlohmann::ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,
                                 const std::vector<Point>& points);
 // "row" is null when there is no such session, and "asked" false until it has been looked at.
 nlohmann::ordered_json ClientView(const Snapshot& snapshot, uint64_t session);

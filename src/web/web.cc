@@ -13,7 +13,6 @@ Web::Web(const WebOptions& options, const Board* board)
       board_(board),
       feed_([this] {
         if (server_ != nullptr) server_->WakeStreams();
-        if (sentinel_ != nullptr) sentinel_->CloseSlow();
       }),
       api_(&feed_, board) {}
 
@@ -27,13 +26,18 @@ Result<std::unique_ptr<Web>> Web::Start(const WebOptions& options, const Board* 
 
 Status Web::Listen() {
   if (options_.listen) {
-    auto server = HttpServer::Start({.listen = *options_.listen},
-                                    [this](const Request& request) { return Answer(request); });
+    auto server =
+        HttpServer::Start({.listen = *options_.listen,
+                           .hosts = options_.hosts,
+                           .probe_paths = {"/healthz", "/readyz"},
+                           .probe = [this](const Request& request) { return Probe(request); },
+                           .short_paths = {"/metrics"}},
+                          [this](const Request& request) { return Answer(request); });
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
   }
   if (options_.sentinel.dashboard.host.empty()) return Status::Ok();
-  auto sentinel = SentinelDashboard::Start(options_.sentinel, &feed_);
+  auto sentinel = SentinelDashboard::Start(options_.sentinel, options_.hosts, &feed_);
   if (!sentinel.ok()) return sentinel.status();
   sentinel_ = *std::move(sentinel);
   return Status::Ok();
@@ -44,11 +48,16 @@ void Web::Look(const HostPort& server) {
   feed_.Start(server.ToString());
 }
 
+Response Web::Probe(const Request& request) const {
+  return request.path == "/readyz" ? AnswerReady(*board_, BoottimeMs())
+                                   : AnswerHealth(*board_, BoottimeMs());
+}
+
 Response Web::Answer(const Request& request) {
-  if (request.path == "/healthz") return AnswerHealth(*board_, BoottimeMs());
-  if (request.path == "/readyz") return AnswerReady(*board_, *feed_.latest(), BoottimeMs());
+  // Of a connection that asked for something else first.
+  if (request.path == "/healthz" || request.path == "/readyz") return Probe(request);
   if (request.path == "/metrics") {
-    return AnswerMetrics(request, *feed_.latest(), *board_, options_.figures);
+    return AnswerMetrics(request, feed_.latest(), *board_, options_.figures);
   }
   if (request.path.starts_with("/api/")) return api_.Handle(request);
   return ServeAsset(request);

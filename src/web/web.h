@@ -1,14 +1,16 @@
 // Web: the HTTP endpoint of a server: page, metrics, health.
 //
 // Thread: the members are the owner's, one thread at a time. Threads of its own answer, so neither
-// a scraper nor an open page costs the token loop more than the feed's looks, one a second. A loop
-// that stands still does not keep health from telling so.
+// a scraper nor an open page costs the token loop more than the feed's looks, one a second. Neither
+// a loop that stands still nor a large answer keeps health from telling.
 #ifndef NOWCALLS_WEB_WEB_H_
 #define NOWCALLS_WEB_WEB_H_
 
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
@@ -25,6 +27,7 @@ namespace nowcalls::web {
 struct WebOptions {
   // Of page, metrics and health. Port 0: the system picks one. None: there are none.
   std::optional<HostPort> listen{};
+  std::vector<std::string> hosts{};             // More names under which they answer.
   std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
   SentinelDashboardOptions sentinel{};
   LogLine log{};  // What Sentinel's dashboard says; called on threads of its own.
@@ -38,8 +41,8 @@ class Web {
   static Result<std::unique_ptr<Web>> Start(const WebOptions& options, const Board* board);
   ~Web();
 
-  // REQUIRES: options.listen.
-  const HostPort& address() const { return server_->address(); }
+  // REQUIRES: options.listen. At least one.
+  const std::vector<HostPort>& addresses() const { return server_->addresses(); }
   // The server answers there: look at it. Once.
   void Look(const HostPort& server);
 
@@ -47,6 +50,7 @@ class Web {
   Web(const WebOptions& options, const Board* board);
   Status Listen();
   Response Answer(const Request& request);
+  Response Probe(const Request& request) const;
 
   const WebOptions options_;
   const Board* const board_;

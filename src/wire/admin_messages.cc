@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "wire/field_reader.h"
+#include "wire/kind_field.h"
 #include "wire/packing.h"
 
 namespace nowcalls::wire {
@@ -39,6 +40,40 @@ bool ReadLimit(FieldReader* fields, uint32_t* limit) {
   return true;
 }
 
+bool ReadDrainStatus(FieldReader* fields, TokenStatus* status) {
+  int64_t number = 0;
+  if (!fields->Required("status", &number)) return false;
+  for (const TokenStatus known : {TokenStatus::kOk, TokenStatus::kNoRuleExists}) {
+    if (number != static_cast<int64_t>(known)) continue;
+    *status = known;
+    return true;
+  }
+  return fields->Fail("status", std::to_string(number) + " is not known");
+}
+
+// Of a piece; a flow id.
+bool ReadFirstFlow(FieldReader* fields, uint64_t* flow) {
+  if (!fields->Optional("cursor", flow)) return false;
+  return *flow <= static_cast<uint64_t>(INT64_MAX) ||
+         fields->Fail("cursor", "must fit a signed 64-bit integer");
+}
+
+// How many parameters at the end hold the reason and the kind.
+template <typename AnyParams>
+uint32_t ReasonAndKind(const AnyParams& params) {
+  return params.kind ? 2 : params.reason.empty() ? 0 : 1;
+}
+
+template <typename AnyParams>
+void PackReasonAndKind(const AnyParams& params, Packer* packer) {
+  if (!params.reason.empty()) {
+    PackString(params.reason, packer);
+  } else if (params.kind) {
+    packer->pack_nil();
+  }
+  if (params.kind) PackKind(*params.kind, packer);
+}
+
 }  // namespace
 
 bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error) {
@@ -55,23 +90,46 @@ bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, Requ
 bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kReclaimFlow), params, kStringBytesMax, error);
   *out = ReclaimFlowParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
          ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+         ReadLimit(&fields, &out->limit) && ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
 
 bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kPurge), params, kStringBytesMax, error);
   *out = PurgeParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
-         ReadLimit(&fields, &out->limit) && ReadReason(&fields, &out->reason) && fields.Close();
+  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
+         ReadLimit(&fields, &out->limit) && ReadReason(&fields, &out->reason) &&
+         ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
 
 bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kDrain), params, kStringBytesMax, error);
   *out = DrainParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
-         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) && fields.Close();
+  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
+         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) &&
+         ReadKind("kind", &fields, &out->kind) && fields.Close();
+}
+
+bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out,
+                            RequestError* error) {
+  FieldReader fields(MethodName(Method::kReclaimNamespace), params, kStringBytesMax, error);
+  *out = ReclaimNamespaceParams{};
+  return fields.OpenArray(4) &&
+         ReadName("namespace", kNamespaceBytesMax, &fields, &out->name_space) &&
+         ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
+         ReadLimit(&fields, &out->limit) && ReadFirstFlow(&fields, &out->first_flow) &&
+         fields.Close();
+}
+
+bool DecodeDrainNamespace(std::string_view params, DrainNamespaceParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kDrainNamespace), params, kStringBytesMax, error);
+  *out = DrainNamespaceParams{};
+  return fields.OpenArray(5) &&
+         ReadName("namespace", kNamespaceBytesMax, &fields, &out->name_space) &&
+         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) &&
+         ReadLimit(&fields, &out->limit) && ReadFirstFlow(&fields, &out->first_flow) &&
+         fields.Close();
 }
 
 bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error) {
@@ -98,26 +156,52 @@ void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& param
 
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kReclaimFlow, 3, &packer);
+  BeginRequest(msgid, Method::kReclaimFlow, params.kind ? 4 : 3, &packer);
   packer.pack_int64(params.flow_id);
   PackString(params.reason, &packer);
   packer.pack_uint32(params.limit);
+  if (params.kind) PackKind(*params.kind, &packer);
 }
 
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kPurge, params.reason.empty() ? 2 : 3, &packer);
+  BeginRequest(msgid, Method::kPurge, 2 + ReasonAndKind(params), &packer);
   packer.pack_int64(params.flow_id);
   packer.pack_uint32(params.limit);
-  if (!params.reason.empty()) PackString(params.reason, &packer);
+  PackReasonAndKind(params, &packer);
 }
 
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kDrain, params.reason.empty() ? 2 : 3, &packer);
+  BeginRequest(msgid, Method::kDrain, 2 + ReasonAndKind(params), &packer);
   packer.pack_int64(params.flow_id);
   params.on ? packer.pack_true() : packer.pack_false();
-  if (!params.reason.empty()) PackString(params.reason, &packer);
+  PackReasonAndKind(params, &packer);
+}
+
+void EncodeReclaimNamespaceRequest(uint32_t msgid, const ReclaimNamespaceParams& params,
+                                   OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kReclaimNamespace, 4, &packer);
+  PackString(params.name_space, &packer);
+  PackString(params.reason, &packer);
+  packer.pack_uint32(params.limit);
+  PackCursor(params.first_flow, &packer);
+}
+
+void EncodeDrainNamespaceRequest(uint32_t msgid, const DrainNamespaceParams& params,
+                                 OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kDrainNamespace, 5, &packer);
+  PackString(params.name_space, &packer);
+  params.on ? packer.pack_true() : packer.pack_false();
+  if (params.reason.empty()) {
+    packer.pack_nil();
+  } else {
+    PackString(params.reason, &packer);
+  }
+  packer.pack_uint32(params.limit);
+  PackCursor(params.first_flow, &packer);
 }
 
 void EncodeBackupRequest(uint32_t msgid, const BackupParams& params, OutputBuffer* out) {
@@ -141,6 +225,25 @@ void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out) {
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_uint64(reply.now_calls);
   packer.pack_uint64(reply.tokens);
+}
+
+void EncodeReclaimNamespace(uint32_t msgid, const ReclaimNamespaceReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(2);
+  packer.pack_uint64(reply.reclaimed);
+  PackCursor(reply.next_flow, &packer);
+}
+
+void EncodeDrainNamespace(uint32_t msgid, const DrainNamespaceReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(5);
+  packer.pack_int64(static_cast<int64_t>(reply.status));
+  packer.pack_uint64(reply.now_calls);
+  packer.pack_uint64(reply.tokens);
+  packer.pack_uint64(reply.rules);
+  PackCursor(reply.next_flow, &packer);
 }
 
 void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out) {
@@ -167,17 +270,34 @@ Result<DrainReply> DecodeDrainReply(std::string_view result) {
   RequestError error;
   FieldReader fields("drain answer", result, kReplyBytesMax, &error);
   DrainReply reply;
-  int64_t status = 0;
-  const bool decoded = fields.OpenArray() && fields.Required("status", &status) &&
+  const bool decoded = fields.OpenArray() && ReadDrainStatus(&fields, &reply.status) &&
                        fields.Required("now_calls", &reply.now_calls) &&
                        fields.Required("tokens", &reply.tokens) && fields.Close();
   if (!decoded) return Status::Corruption(error.message);
-  for (const TokenStatus known : {TokenStatus::kOk, TokenStatus::kNoRuleExists}) {
-    if (status != static_cast<int64_t>(known)) continue;
-    reply.status = known;
-    return reply;
-  }
-  return Status::Corruption("drain answer: status " + std::to_string(status) + " is not known");
+  return reply;
+}
+
+Result<ReclaimNamespaceReply> DecodeReclaimNamespaceReply(std::string_view result) {
+  RequestError error;
+  FieldReader fields("reclaim answer", result, kReplyBytesMax, &error);
+  ReclaimNamespaceReply reply;
+  const bool decoded = fields.OpenArray() && fields.Required("reclaimed", &reply.reclaimed) &&
+                       fields.Optional("next_cursor", &reply.next_flow) && fields.Close();
+  if (!decoded) return Status::Corruption(error.message);
+  return reply;
+}
+
+Result<DrainNamespaceReply> DecodeDrainNamespaceReply(std::string_view result) {
+  RequestError error;
+  FieldReader fields("drain answer", result, kReplyBytesMax, &error);
+  DrainNamespaceReply reply;
+  const bool decoded = fields.OpenArray() && ReadDrainStatus(&fields, &reply.status) &&
+                       fields.Required("now_calls", &reply.now_calls) &&
+                       fields.Required("tokens", &reply.tokens) &&
+                       fields.Required("rules", &reply.rules) &&
+                       fields.Optional("next_cursor", &reply.next_flow) && fields.Close();
+  if (!decoded) return Status::Corruption(error.message);
+  return reply;
 }
 
 Result<BackupReply> DecodeBackupReply(std::string_view result) {

@@ -29,16 +29,34 @@ struct ReclaimFlowParams {
   int64_t flow_id = 0;
   std::string_view reason;
   uint32_t limit = kReclaimTokensMax;
+  std::optional<FlowKind> kind{};  // None: both, here and below.
 };
 struct PurgeParams {
   int64_t flow_id = 0;
   uint32_t limit = kReclaimTokensMax;
   std::string_view reason{};  // Empty: none.
+  std::optional<FlowKind> kind{};
 };
 struct DrainParams {
   int64_t flow_id = 0;
   bool on = false;
   std::string_view reason{};  // Empty: none.
+  std::optional<FlowKind> kind{};
+};
+
+// In pieces: `first_flow` is the next_flow of the reply before; 0: the first piece.
+struct ReclaimNamespaceParams {
+  std::string_view name_space;
+  std::string_view reason;
+  uint32_t limit = kReclaimTokensMax;  // Tokens.
+  uint64_t first_flow = 0;
+};
+struct DrainNamespaceParams {
+  std::string_view name_space;
+  bool on = false;
+  std::string_view reason{};           // Empty: none.
+  uint32_t limit = kReclaimTokensMax;  // Rules.
+  uint64_t first_flow = 0;
 };
 
 struct BackupParams {
@@ -49,15 +67,22 @@ bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, Requ
 bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error);
 bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error);
 bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error);
+bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out,
+                            RequestError* error);
+bool DecodeDrainNamespace(std::string_view params, DrainNamespaceParams* out, RequestError* error);
 bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error);
 
 // Without an instance the message is one that servers of before instances understand.
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out);
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out);
-// Without a reason the message is one that servers of before reasons understand.
+// Without a reason and a kind, messages are those that servers of before these understand.
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out);
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out);
+void EncodeReclaimNamespaceRequest(uint32_t msgid, const ReclaimNamespaceParams& params,
+                                   OutputBuffer* out);
+void EncodeDrainNamespaceRequest(uint32_t msgid, const DrainNamespaceParams& params,
+                                 OutputBuffer* out);
 void EncodeBackupRequest(uint32_t msgid, const BackupParams& params, OutputBuffer* out);
 
 struct ReclaimedReply {  // reclaim_client, reclaim_flow, purge
@@ -72,6 +97,22 @@ struct DrainReply {
   uint64_t tokens = 0;
 
   bool operator==(const DrainReply&) const = default;
+};
+
+struct ReclaimNamespaceReply {
+  uint64_t reclaimed = 0;
+  uint64_t next_flow = 0;  // Where the next piece begins; 0: this was the last.
+
+  bool operator==(const ReclaimNamespaceReply&) const = default;
+};
+struct DrainNamespaceReply {
+  TokenStatus status = TokenStatus::kFail;  // kOk or kNoRuleExists.
+  uint64_t now_calls = 0;                   // Of the rules of this piece, as the next two.
+  uint64_t tokens = 0;
+  uint64_t rules = 0;
+  uint64_t next_flow = 0;
+
+  bool operator==(const DrainNamespaceReply&) const = default;
 };
 
 struct BackupReply {  // What the backup holds.
@@ -89,11 +130,15 @@ struct BackupReply {  // What the backup holds.
 
 void EncodeReclaimed(uint32_t msgid, const ReclaimedReply& reply, OutputBuffer* out);
 void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out);
+void EncodeReclaimNamespace(uint32_t msgid, const ReclaimNamespaceReply& reply, OutputBuffer* out);
+void EncodeDrainNamespace(uint32_t msgid, const DrainNamespaceReply& reply, OutputBuffer* out);
 void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out);
 
 // kCorruption when the server sent something else.
 Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result);
 Result<DrainReply> DecodeDrainReply(std::string_view result);
+Result<ReclaimNamespaceReply> DecodeReclaimNamespaceReply(std::string_view result);
+Result<DrainNamespaceReply> DecodeDrainNamespaceReply(std::string_view result);
 Result<BackupReply> DecodeBackupReply(std::string_view result);
 
 }  // namespace nowcalls::wire

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "wire/field_reader.h"
 #include "wire/format.h"
+#include "wire/kind_field.h"
 #include "wire/packing.h"
 #include "wire/param_list.h"
 
@@ -155,10 +156,11 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   return true;
 }
 
-// The members of a filter that tokens and waiters have in common: of TokensParams or WaitersParams.
+// The members of a filter that TokensParams and WaitersParams have in common.
 template <typename AnyParams>
-uint32_t CountWhose(const AnyParams& params) {
-  return (params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) + (params.instance ? 1U : 0U);
+uint32_t PairsOfWhose(const AnyParams& params) {
+  return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0) +
+         (params.instance ? 1 : 0);
 }
 
 template <typename AnyParams>
@@ -166,6 +168,10 @@ void PackWhose(const AnyParams& params, Packer* packer) {
   if (params.flow_id) {
     PackString("flow_id", packer);
     packer->pack_int64(*params.flow_id);
+  }
+  if (params.kind) {
+    PackString("kind", packer);
+    PackKind(*params.kind, packer);
   }
   if (params.client_id) {
     PackString("client_id", packer);
@@ -178,14 +184,6 @@ void PackWhose(const AnyParams& params, Packer* packer) {
 }
 
 }  // namespace
-
-RefusedBy RefusedByFromName(std::string_view name) {
-  for (int number = 1; number < kRefusedByCount; ++number) {
-    const auto limit = static_cast<RefusedBy>(number);
-    if (name == RefusedByName(limit)) return limit;
-  }
-  return RefusedBy::kOther;
-}
 
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out) {
   const uint32_t options =
@@ -252,10 +250,16 @@ void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, Out
   BeginRequest(msgid, Method::kAcquireAll, options > 0 ? 2 : 1, &packer);
   packer.pack_array(static_cast<uint32_t>(params.items.size()));
   for (const AcquireAllParams::Item& item : params.items) {
-    packer.pack_array(item.param.has_value() ? 3 : 2);
+    // Servers of before rates refuse a fourth element.
+    packer.pack_array(item.rate ? 4 : item.param.has_value() ? 3 : 2);
     packer.pack_int64(item.flow_id);
     packer.pack_int64(item.count);
-    if (item.param.has_value()) PackParam(*item.param, &packer);
+    if (item.param.has_value()) {
+      PackParam(*item.param, &packer);
+    } else if (item.rate) {
+      packer.pack_nil();
+    }
+    if (item.rate) packer.pack_uint32(1);
   }
   if (options == 0) return;
   packer.pack_map(options);
@@ -324,10 +328,11 @@ void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuf
   PackString(params.reason, &packer);
 }
 
-void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out) {
+void EncodeFlowRequest(uint32_t msgid, const FlowParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kFlow, 1, &packer);
-  packer.pack_int64(flow_id);
+  BeginRequest(msgid, Method::kFlow, params.kind ? 2 : 1, &packer);
+  packer.pack_int64(params.flow_id);
+  if (params.kind) PackKind(*params.kind, &packer);
 }
 
 void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out) {
@@ -338,15 +343,16 @@ void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, Ou
 
 void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kParams, 2, &packer);
+  BeginRequest(msgid, Method::kParams, params.by_minute ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
   PackLimit(params.limit, &packer);
+  if (params.by_minute) PackString("minute", &packer);
 }
 
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kWaiters, 2, &packer);
-  packer.pack_map(CountWhose(params));
+  packer.pack_map(PairsOfWhose(params));
   PackWhose(params, &packer);
   PackLimit(params.limit, &packer);
 }
@@ -366,7 +372,7 @@ void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffe
   Packer packer(*out);
   BeginRequest(msgid, Method::kTokens, 3, &packer);
   const bool by_age = params.min_age_ms != 0;
-  packer.pack_map(CountWhose(params) + (params.session ? 1U : 0U) + (by_age ? 1U : 0U));
+  packer.pack_map(PairsOfWhose(params) + (params.session ? 1 : 0) + (by_age ? 1 : 0));
   PackWhose(params, &packer);
   if (params.session) {
     PackString("session", &packer);

@@ -30,7 +30,7 @@ void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, Output
 void EncodeReleaseRequest(uint32_t msgid, uint64_t token_id, CallOutcome outcome,
                           OutputBuffer* out);
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out);
-void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out);
+void EncodeFlowRequest(uint32_t msgid, const FlowParams& params, OutputBuffer* out);
 void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out);
 void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffer* out);
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out);
@@ -57,7 +57,7 @@ struct LostNotice {
 bool IsNotification(std::string_view message);
 Result<std::optional<LostNotice>> DecodeNotification(std::string_view message);
 
-// kOther for the word of a later server.
+// kOther for a word that this client does not know.
 RefusedBy RefusedByFromName(std::string_view name);
 
 // A grant, a refusal or a release in the form in which servers send them, or the answer to a

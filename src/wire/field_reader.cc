@@ -1,8 +1,29 @@
 #include "wire/field_reader.h"
 
+#include <bit>
+#include <cmath>
+
+#include "base/bytes.h"
 #include "base/text.h"
+#include "wire/format.h"
 
 namespace nowcalls::wire {
+namespace {
+
+// Whether a value begins `bytes` that is an integer which a client has kept as a float: exact only
+// below 2^53, so it was another number before.
+bool IsRoundedInteger(std::string_view bytes) {
+  constexpr double kExactBelow = 9007199254740992.0;  // 2^53
+  double value = 0;
+  if (bytes.size() >= 5 && static_cast<uint8_t>(bytes[0]) == kFloat32) {
+    value = std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes.data() + 1));
+  } else if (bytes.size() >= 9 && static_cast<uint8_t>(bytes[0]) == kFloat64) {
+    value = std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes.data() + 1));
+  }
+  return std::isfinite(value) && std::abs(value) >= kExactBelow;
+}
+
+}  // namespace
 
 bool FieldReader::OpenArray() {
   uint32_t elements = 0;
@@ -105,6 +126,12 @@ bool FieldReader::Explain(Reader::Outcome outcome, std::string_view name, std::s
 
 bool FieldReader::ExplainInteger(Reader::Outcome outcome, std::string_view name,
                                  std::string_view which) {
+  if (outcome == Reader::Outcome::kWrongKind && IsRoundedInteger(reader_.rest())) {
+    return Fail(name,
+                "must be an integer, got a float of 2^53 or more, which is a rounded integer: ids "
+                "have 63 bits, so decode and encode them as 64-bit integers (in JavaScript as "
+                "BigInt, by useBigInt64 of @msgpack/msgpack)");
+  }
   return Explain(outcome, name, "an integer", "must fit " + std::string(which) + " 64-bit integer");
 }
 

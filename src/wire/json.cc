@@ -122,7 +122,7 @@ void EncodeRulesPage(uint32_t msgid, const std::vector<RuleRow>& rows, uint64_t 
   std::vector<Json> objects;
   objects.reserve(rows.size());
   for (const RuleRow& row : rows) {
-    objects.push_back({{"namespace", row.name_space}});
+    objects.push_back({{"namespace", row.name_space}, {"kind", FlowKindName(row.kind)}});
     objects.back().update(Json::parse(row.json));
   }
   EncodeJsonPage(msgid, objects, next_cursor, out);

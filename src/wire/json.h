@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
 #include "wire/output_buffer.h"
 
@@ -24,6 +25,7 @@ void EncodeJsonPage(uint32_t msgid, const std::vector<nlohmann::ordered_json>& r
 
 // The result of rules_list: a rule is the JSON text of an object, behind its namespace.
 struct RuleRow {
+  FlowKind kind = FlowKind::kFlow;
   std::string_view name_space;  // UTF-8.
   std::string json;             // REQUIRES: valid.
 };

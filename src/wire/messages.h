@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nowcalls/call_outcome.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -96,10 +97,11 @@ struct AcquireAllParams {
     int64_t flow_id = 0;
     int64_t count = 0;
     std::optional<Param> param{};  // As of AcquireParams.
+    bool rate = false;             // It asks for calls a second, not for a token.
     std::array<char, 8> number{};
   };
-  // 1 .. kAcquireAllMax, no two with the same flow_id and param. Params of decoded items point into
-  // the items.
+  // 1 .. kAcquireAllMax, no two with the same flow_id, param and rate. Params of decoded items
+  // point into the items.
   std::vector<Item> items;
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};
@@ -128,6 +130,7 @@ struct ReclaimParams {
 };
 struct FlowParams {
   int64_t flow_id = 0;
+  std::optional<FlowKind> kind{};
 };
 struct PageParams {  // flows, sessions, history, namespaces
   uint32_t limit = 0;
@@ -136,11 +139,13 @@ struct PageParams {  // flows, sessions, history, namespaces
 struct ValuesParams {  // params
   int64_t flow_id = 0;
   uint32_t limit = 0;
+  bool by_minute = false;  // The order is that of the last minute, not of the last interval.
 };
 struct WaitersParams {
-  std::optional<int64_t> flow_id;
-  std::optional<std::string_view> client_id;
+  std::optional<int64_t> flow_id{};
+  std::optional<std::string_view> client_id{};
   uint32_t limit = 0;
+  std::optional<FlowKind> kind{};
   std::optional<uint64_t> instance{};  // Of the client id.
 };
 struct RulesListParams {
@@ -152,7 +157,8 @@ struct TokensParams {
   std::optional<std::string_view> client_id{};
   int64_t min_age_ms = 0;
   PageParams page;
-  std::optional<uint64_t> session{};   // By its number.
+  std::optional<uint64_t> session{};  // By its number.
+  std::optional<FlowKind> kind{};
   std::optional<uint64_t> instance{};  // Of the client id.
 };
 struct RulesLoadParams {
@@ -196,8 +202,10 @@ struct AcquireReply {
   uint64_t level = 0;
   uint64_t hold_ms = 0;
   RefusedBy refused_by = RefusedBy::kNone;
+  std::optional<Param> value{};  // Whose limit refuses; encoded only.
 };
 struct AcquireAllReply {
+  // Of an item that asked for a rate: 0, 0, and after how many ms the calls may be made.
   struct Token {
     uint64_t token_id = 0;
     uint64_t fence = 0;
@@ -209,12 +217,14 @@ struct AcquireAllReply {
   int64_t flow_id = 0;  // Whose refusal it is; 0: no one rule's.
   uint64_t now_calls = 0;
   uint64_t level = 0;
+  std::optional<Param> value{};  // As of AcquireReply.
 };
 struct RateReply {
   TokenStatus status = TokenStatus::kFail;
   int64_t remaining = 0;
   uint64_t wait_ms = 0;
   RefusedBy refused_by = RefusedBy::kNone;
+  std::optional<Param> value{};  // As of AcquireReply.
 };
 
 void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out);

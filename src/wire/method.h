@@ -41,6 +41,8 @@ enum class Method : uint8_t {
   kParams,
   kWaiters,
   kAcquireAll,
+  kReclaimNamespace,
+  kDrainNamespace,
 };
 
 // Looked through from the front, so the most frequent come first.
@@ -71,6 +73,8 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kBackup, "backup"},
     {Method::kParams, "params"},
     {Method::kWaiters, "waiters"},
+    {Method::kReclaimNamespace, "reclaim_namespace"},
+    {Method::kDrainNamespace, "drain_namespace"},
 });
 
 // Enumerators, kUnknown included.

@@ -13,6 +13,11 @@ inline constexpr auto kFieldsOf<NamespaceRow> = std::tuple{
     Field{"rules", &NamespaceRow::rules},
     Field{"sessions", &NamespaceRow::sessions},
     Field{"sessions_online", &NamespaceRow::sessions_online},
+    Field{"loaded_ms", &NamespaceRow::loaded_ms},
+    Field{"refused_ms", &NamespaceRow::refused_ms},
+    Field{"refusal", &NamespaceRow::refusal},
+    Field{"warnings", &NamespaceRow::warnings},
+    Field{"requests_max", &NamespaceRow::requests_max},
 };
 
 void EncodeNamespacePage(uint32_t msgid, const std::vector<NamespaceRow>& rows,

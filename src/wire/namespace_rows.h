@@ -21,7 +21,14 @@ struct NamespaceRow {
   std::optional<std::string> source;        // nowcalls/rule_source.h; absent when it is nobody's.
   uint64_t rules = 0;                       // Active ones.
   uint64_t sessions = 0;                    // Online, or offline with tokens.
-  std::optional<uint64_t> sessions_online;  // Absent offline.
+  std::optional<uint64_t> sessions_online;  // Absent offline, and so are all that follow.
+  // By the ledger clock, in this run of the server. Absent: that has not happened, or, of a
+  // refusal, a set has come into force since.
+  std::optional<int64_t> loaded_ms{};
+  std::optional<int64_t> refused_ms{};
+  std::optional<std::string> refusal{};    // Why.
+  std::optional<uint64_t> warnings{};      // About the rules in force.
+  std::optional<uint64_t> requests_max{};  // Requests for calls a second, a second; 0: no guard.
 
   bool operator==(const NamespaceRow&) const = default;
 };

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "wire/field_reader.h"
 #include "wire/json.h"
+#include "wire/kind_field.h"
 #include "wire/messages.h"
 #include "wire/param_list.h"
 
@@ -84,10 +85,18 @@ bool ReadAcquireOption(std::string_view key, FieldReader* fields, AnyParams* out
   return fields->FailUnknown(key);
 }
 
+bool ReadIsRate(FieldReader* fields, bool* rate) {
+  uint64_t number = 0;
+  if (!fields->Optional("rate", &number)) return false;
+  *rate = number == 1;
+  return number <= 1 || fields->Fail("rate", "must be 0 or 1, got " + std::to_string(number));
+}
+
 bool ReadItem(FieldReader* fields, AcquireAllParams::Item* item) {
-  return fields->NestedArray("item", 3, [&] {
+  return fields->NestedArray("item", 4, [&] {
     return fields->Required("flow_id", &item->flow_id) && fields->Required("count", &item->count) &&
-           ReadHeldParam("param", fields, &item->number, &item->param);
+           ReadHeldParam("param", fields, &item->number, &item->param) &&
+           ReadIsRate(fields, &item->rate);
   });
 }
 
@@ -114,7 +123,7 @@ bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::
   for (size_t i = 0; i < items.size(); ++i) order[i] = &items[i];
   const auto key = [](const AcquireAllParams::Item* item) {
     const Param param = item->param.value_or(Param{});
-    return std::tuple(item->flow_id, item->param.has_value(), param.type, param.bytes);
+    return std::tuple(item->flow_id, item->param.has_value(), param.type, param.bytes, item->rate);
   };
   std::sort(order.begin(), order.end(),
             [&](const auto* a, const auto* b) { return key(a) < key(b); });
@@ -141,6 +150,7 @@ bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* o
   if (key == "client_id") return fields->Optional(key, &out->client_id);
   if (key == "instance") return fields->Optional(key, &out->instance);
   if (key == "session") return fields->Optional(key, &out->session);
+  if (key == "kind") return ReadKind(key, fields, &out->kind);
   if (key != "min_age_ms") return fields->FailUnknown(key);
   if (!fields->Optional(key, &out->min_age_ms)) return false;
   return out->min_age_ms >= 0 || fields->Fail(key, "must not be negative");
@@ -256,7 +266,8 @@ bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* er
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error) {
   Params fields(Method::kFlow, params, error);
   *out = FlowParams{};
-  return fields.OpenArray(1) && fields.Required("flow_id", &out->flow_id) && fields.Close();
+  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
+         ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
 
 bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error) {
@@ -268,8 +279,16 @@ bool DecodePage(Method method, std::string_view params, PageParams* out, Request
 bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* error) {
   Params fields(Method::kParams, params, error);
   *out = ValuesParams{};
-  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+  std::optional<std::string_view> by;
+  if (!fields.OpenArray(3) || !fields.Required("flow_id", &out->flow_id) ||
+      !ReadLimit(&fields, &out->limit) || !fields.Optional("by", &by)) {
+    return false;
+  }
+  out->by_minute = by == "minute";
+  if (by.has_value() && !out->by_minute && by != "interval") {
+    return fields.Fail("by", "must be interval or minute, got " + Quoted(*by));
+  }
+  return fields.Close();
 }
 
 bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* error) {
@@ -279,6 +298,7 @@ bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* er
     if (key == "flow_id") return fields.Optional(key, &out->flow_id);
     if (key == "client_id") return fields.Optional(key, &out->client_id);
     if (key == "instance") return fields.Optional(key, &out->instance);
+    if (key == "kind") return ReadKind(key, &fields, &out->kind);
     return fields.FailUnknown(key);
   };
   return fields.OpenArray(2) && (fields.TakeMissing() || fields.ForEachKey("filter", filter)) &&

@@ -1,5 +1,6 @@
 #include "wire/messages.h"
 #include "wire/packing.h"
+#include "wire/param_list.h"
 
 namespace nowcalls::wire {
 namespace {
@@ -10,6 +11,10 @@ void PackRefusedBy(RefusedBy limit, Packer* packer) {
   } else {
     PackString(RefusedByName(limit), packer);
   }
+}
+
+void PackValue(const std::optional<Param>& value, Packer* packer) {
+  if (value.has_value()) PackParam(*value, packer);
 }
 
 }  // namespace
@@ -59,7 +64,7 @@ void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuff
 [[gnu::flatten]] void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
-  packer.pack_array(7);
+  packer.pack_array(reply.value.has_value() ? 8 : 7);
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_uint64(reply.token_id);
   packer.pack_uint64(reply.fence);
@@ -67,12 +72,13 @@ void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuff
   packer.pack_uint64(reply.level);
   packer.pack_uint64(reply.hold_ms);
   PackRefusedBy(reply.refused_by, &packer);
+  PackValue(reply.value, &packer);
 }
 
 void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
-  packer.pack_array(6);
+  packer.pack_array(reply.value.has_value() ? 7 : 6);
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_array(static_cast<uint32_t>(reply.tokens.size()));
   for (const AcquireAllReply::Token& token : reply.tokens) {
@@ -85,16 +91,18 @@ void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer
   packer.pack_int64(reply.flow_id);
   packer.pack_uint64(reply.now_calls);
   packer.pack_uint64(reply.level);
+  PackValue(reply.value, &packer);
 }
 
 [[gnu::flatten]] void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
-  packer.pack_array(4);
+  packer.pack_array(reply.value.has_value() ? 5 : 4);
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_int64(reply.remaining);
   packer.pack_uint64(reply.wait_ms);
   PackRefusedBy(reply.refused_by, &packer);
+  PackValue(reply.value, &packer);
 }
 
 [[gnu::flatten]] void EncodeStatus(uint32_t msgid, TokenStatus status, OutputBuffer* out) {

@@ -39,6 +39,7 @@ inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
     Field{"requests_passed", &FlowRate::requests_passed},
     Field{"requests_blocked", &FlowRate::requests_blocked},
     Field{"values", &FlowRate::values},
+    Field{"forgotten", &FlowRate::forgotten},
 };
 
 // The map within a flow's row; row_fields.h finds these by the type of the member.
@@ -47,9 +48,15 @@ bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::optional<Flow
   return fields->TakeMissing() || ReadRow(fields, &rate->emplace());
 }
 
+// The row within a row, likewise.
+uint32_t Pairs(const std::vector<FlowRow>& row) { return row.empty() ? 0 : 1; }
+void PackField(std::string_view key, const std::vector<FlowRow>& row, Packer* packer);
+bool ReadValue(std::string_view key, FieldReader* fields, std::vector<FlowRow>* row);
+
 template <>
 inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
     Field{"flow_id", &FlowRow::flow_id},
+    Field{"kind", &FlowRow::kind},
     Field{"namespace", &FlowRow::name_space},
     Field{"resource", &FlowRow::resource},
     Field{"removed", &FlowRow::removed},
@@ -65,7 +72,17 @@ inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
     Field{"rate", &FlowRow::rate},
     Field{"other_kind", &FlowRow::other_kind},
     Field{"keys", &FlowRow::keys},
+    Field{"by_value", &FlowRow::by_value},
 };
+
+void PackField(std::string_view key, const std::vector<FlowRow>& row, Packer* packer) {
+  if (row.empty()) return;
+  PackString(key, packer);
+  PackRow(row.front(), packer);
+}
+bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::vector<FlowRow>* row) {
+  return fields->TakeMissing() || ReadRow(fields, &row->emplace_back());
+}
 
 // Likewise.
 void PackValue(const std::vector<std::string>& texts, Packer* packer) {
@@ -114,10 +131,15 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
 
 template <>
 inline constexpr auto kFieldsOf<ParamRow> = std::tuple{
-    Field{"param", &ParamRow::param},     Field{"now_calls", &ParamRow::now_calls},
-    Field{"tokens", &ParamRow::tokens},   Field{"level", &ParamRow::level},
-    Field{"waiters", &ParamRow::waiters}, Field{"passed", &ParamRow::passed},
+    Field{"param", &ParamRow::param},
+    Field{"now_calls", &ParamRow::now_calls},
+    Field{"tokens", &ParamRow::tokens},
+    Field{"level", &ParamRow::level},
+    Field{"waiters", &ParamRow::waiters},
+    Field{"passed", &ParamRow::passed},
     Field{"blocked", &ParamRow::blocked},
+    Field{"minute_passed", &ParamRow::minute_passed},
+    Field{"minute_blocked", &ParamRow::minute_blocked},
 };
 
 template <>

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nowcalls/call_outcome.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -89,12 +90,15 @@ struct FlowRate {
   uint64_t requests_passed = 0;  // At once or later.
   uint64_t requests_blocked = 0;
   std::optional<uint64_t> values{};  // Of the parameter that are remembered.
+  // Values that were forgotten for others while their limit was in use; absent like values.
+  std::optional<uint64_t> forgotten{};
 
   bool operator==(const FlowRate&) const = default;
 };
 
 struct FlowRow {
   int64_t flow_id = 0;
+  std::string kind = std::string(FlowKindName(FlowKind::kFlow));
   std::string name_space;  // "namespace": of the rule.
   std::string resource;
   bool removed = false;           // The rule is gone, its tokens are still out.
@@ -114,9 +118,21 @@ struct FlowRow {
   std::optional<uint64_t> other_kind;
   // Values of its parameter that tokens hold or acquires wait for; absent without one, and offline.
   std::optional<uint64_t> keys{};
+  // Of `flow`, asked for no kind: the row of the rule by value, if the flow id has one beside the
+  // rule of the flow, whose row this is. At most one.
+  std::vector<FlowRow> by_value{};
 
   bool operator==(const FlowRow&) const = default;
 };
+
+inline FlowKey KeyOf(const FlowRow& row) {
+  return {FlowId{row.flow_id}, FlowKindIf(row.kind == FlowKindName(FlowKind::kValue))};
+}
+// Of a row of tokens, waiters or history, which tell the kind by having a parameter.
+template <typename Row>
+FlowKey FlowKeyOf(const Row& row) {
+  return {FlowId{row.flow_id}, FlowKindIf(row.param.has_value())};
+}
 
 inline constexpr size_t kSessionAddressesMax = 8;
 
@@ -175,6 +191,9 @@ struct ParamRow {
   // Calls in about the last interval of the rule. Absent: no calls a second are remembered.
   std::optional<uint64_t> passed{};
   std::optional<uint64_t> blocked{};
+  // The same in about the last minute.
+  std::optional<uint64_t> minute_passed{};
+  std::optional<uint64_t> minute_blocked{};
 
   bool operator==(const ParamRow&) const = default;
 };

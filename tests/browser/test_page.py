@@ -219,6 +219,24 @@ class KeyboardTest(PageTest):
         self.soon(lambda: self.browser.text("#toast code") == command)
 
 
+    def test_a_word_of_the_language_is_no_view(self):
+        for word in ("constructor", "__proto__", "toString"):
+            self.open(word)
+            self.soon(lambda: self.browser.text("nav a[aria-current=page]") == "Flows")
+
+    def test_a_copied_address_is_one_word_for_a_shell(self):
+        self.open("flows")
+        self.browser.run(
+            "window.copied = '';"
+            "import('/dom.js').then((dom) => {"
+            "  dom.setServer('a$(id).example:18730');"
+            "  window.copied = dom.command('info').title;"
+            "});"
+        )
+        line = "nowcalls-admin info --server 'a$(id).example:18730'"
+        self.soon(lambda: self.browser.run("return window.copied") == line)
+
+
 class RestartTest(PageTest):
     # From when the server serves until the page agrees with it.
     AGREES_S = 2.0

@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "support/fake_server.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/server_process.h"
 #include "support/temp_dir.h"
 #include "test_paths.h"
+#include "wire/messages.h"
+#include "wire/rows.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -123,7 +126,7 @@ TEST_CASE("flow and ping show what they ask") {
   CHECK(RunNowcalls(server, {"flow", "7"}).out ==
         "flow 7 (resource-7): 0 of 3 calls in progress, 0 waiting\n");
   CHECK(RunNowcalls(server, {"flow", "7", "--json"}).out ==
-        "{\"flow_id\":7,\"now_calls\":0,\"level\":3,\"waiters\":0}\n");
+        "{\"flow_id\":7,\"now_calls\":0,\"level\":3,\"waiters\":0,\"kind\":\"flow\"}\n");
   CHECK(RunNowcalls(server, {"flow", "8"}).exit_code == 1);
   const Finished pinged = RunNowcalls(server, {"ping", "--count", "3", "--interval", "10ms"});
   CHECK(pinged.exit_code == 0);
@@ -173,6 +176,87 @@ TEST_CASE("top shows flows, and the holders and waiters of one") {
   CHECK(Contains(frame.out, "flow 7: 1 holders"));
   CHECK(Contains(frame.out, "  holder\n"));
   CHECK(Contains(frame.out, "  waiter\n"));
+}
+
+TEST_CASE("top of a flow that the server does not know says so") {
+  TestServer server(Json::array({RuleJson(7, 1)}));
+  const Finished top = RunNowcalls(server, {"top", "999", "--once"});
+  CHECK(top.exit_code == 1);
+  CHECK(top.out.empty());
+  CHECK(Contains(top.err, "999"));
+}
+
+TEST_CASE("top ends though the server's pages do not") {
+  FakeServer server([](FakeServer::Peer* peer) {
+    wire::Envelope request;
+    for (uint64_t cursor = 1; peer->Take(&request); ++cursor) {
+      peer->Answer([&](wire::OutputBuffer* out) {
+        if (request.method == wire::Method::kFlows) {
+          wire::EncodeFlowPage(request.msgid, {}, cursor, out);
+        } else {
+          wire::EncodePing(request.msgid, 1, out);
+        }
+      });
+    }
+  });
+  const Finished top =
+      RunProgram({ProductBinary("nowcalls"), "top", "--once", "--server", server.address()});
+  CHECK(top.exit_code == 0);
+  CHECK(Contains(top.out, ": 0 flows, 0 calls in progress, 0 waiting\n"));
+}
+
+TEST_CASE("a server's words cannot drive the terminal of those who ask it") {
+  const std::string evil = "gone\x1b]52;c;eA==\x07\u202e";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"flow", "7"},
+                                             {"ping", "--count", "1"},
+                                             {"top", "--once"},
+                                             {"exec", "--flow", "7", "--", "true"},
+                                             {"acquire", "--flow", "7", "--client-id", "me"},
+                                             {"release", "5", "--client-id", "me"},
+                                             {"keep", "5", "--client-id", "me"}}) {
+    FakeServer server([&evil](FakeServer::Peer* peer) {
+      wire::Envelope request;
+      while (peer->Take(&request)) {
+        peer->Answer([&](wire::OutputBuffer* out) {
+          // A client whose hello is refused would connect again, and wait.
+          if (request.method == wire::Method::kHello) {
+            return wire::EncodeHello(request.msgid, {.server_version = "0.1", .session = 1}, out);
+          }
+          wire::EncodeError(request.msgid, {wire::ErrorCode::kBadParams, evil}, out);
+        });
+      }
+    });
+    std::vector<std::string> command = {ProductBinary("nowcalls"), words[0],    "--server",
+                                        server.address(),          "--timeout", "60s"};
+    command.insert(command.end(), words.begin() + 1, words.end());
+    const Finished told = RunProgram(command);
+    INFO(words[0]);
+    CHECK(told.exit_code != 0);
+    CHECK(Contains(told.err, "gone\\x1b]52;c;eA==\\x07\\u{202e}"));
+    CHECK_FALSE(Contains(told.err + told.out, "\x1b"));
+    CHECK_FALSE(Contains(told.err + told.out, "\u202e"));
+  }
+}
+
+TEST_CASE("a word that is no command or option is named, with those that there are") {
+  const auto error = [](std::vector<std::string> words) {
+    words.insert(words.begin(), ProductBinary("nowcalls"));
+    const Finished told = RunProgram(words);
+    CHECK(told.exit_code == 64);
+    return told.err.substr(0, told.err.find('\n'));
+  };
+  const std::string all = "exec, acquire, release, keep, flow, ping, top";
+  CHECK(error({}) == "nowcalls: a command is missing; there are " + all);
+  CHECK(error({"somewhere"}) == "nowcalls: 'somewhere' is not a command; there are " + all);
+  CHECK(error({"exce"}) ==
+        "nowcalls: 'exce' is not a command; there are " + all + "; did you mean exec?");
+  CHECK(error({"--foo"}) == "nowcalls: '--foo' is no option of 'nowcalls'");
+  CHECK(error({"--server", "a:1", "ping"}) ==
+        "nowcalls: --server belongs behind the command: nowcalls ping --server ...");
+  CHECK(error({"exec", "--flwo", "7", "--", "true"}) ==
+        "nowcalls: '--flwo' is no option of 'nowcalls exec'; did you mean --flow?");
+  CHECK(error({"flow", "1", "2", "3"}) == "nowcalls: '2' is one argument too many");
 }
 
 TEST_CASE("top on a terminal follows keys, survives its server, and leaves the screen as it was") {

@@ -59,7 +59,7 @@ class CrashLoop {
         whitebox_(dir_),
         start_log_(dir_),
         busy_operator_(prng_.Next()) {
-    std::vector<int64_t> flows = {1, 2, 3, 4, 5, RuleSets::kRetiredFlow};
+    std::vector<int64_t> flows = {1, 2, 3, 4, 5, kKeyedFlow, RuleSets::kRetiredFlow};
     for (int64_t i = 0; i < kKeys; ++i) flows.push_back(kFirstKeyLane + i);
     for (int i = 0; i < 5; ++i) {
       AddClient({.client_id = "client-" + std::to_string(i), .flow_ids = flows});

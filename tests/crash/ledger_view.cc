@@ -29,7 +29,7 @@ LedgerView ReadLedger(const testing::Source& source) {
     const auto& instance = row.at("instance");
     token.client_id = OwnerOf(row.at("client_id").get<std::string>(),
                               instance.is_null() ? 0 : std::stoull(instance.get<std::string>()));
-    if (token.flow_id == kKeyedFlow) {
+    if (!row.at("param").is_null()) {
       token.flow_id = LaneOfKey(row.at("param").get<std::string>());
     }
     token.count = row.at("count").get<int64_t>();
@@ -40,7 +40,7 @@ LedgerView ReadLedger(const testing::Source& source) {
   }
   for (const auto& row : testing::AdminRows(source, {"stat"})) {
     const auto flow_id = row.at("flow_id").get<int64_t>();
-    if (flow_id == kKeyedFlow) {
+    if (row.at("kind") == "value") {
       AddKeys(source, &view);
       continue;
     }
@@ -55,7 +55,7 @@ CountByFlow ReportedNowCalls(testing::RpcClient* client, const std::vector<int64
   for (const int64_t flow_id : flow_ids) {
     now_calls[flow_id] = 0;
     if (IsKeyLane(flow_id)) continue;
-    const auto reply = client->Call("flow", testing::Json::array({flow_id}));
+    const auto reply = client->Call("flow", testing::Json::array({flow_id, "flow"}));
     if (reply.error_name == "BAD_PARAMS") continue;  // Neither a rule nor tokens.
     if (!reply.ok()) throw std::runtime_error("flow: " + reply.ToString());
     now_calls[flow_id] = reply.result.at("now_calls").get<int64_t>();

@@ -56,7 +56,7 @@ LevelByFlow LevelsOf(const std::string& name_space, int64_t version) {
       version, name_space == RuleSets::kMoving ? kFirstFillerOfMoving : kFirstFillerOfFile);
   for (const auto& flow : RuleSets::Flows()) {
     if (RuleSets::NameSpaceOf(flow.flow_id) != name_space) continue;
-    levels[FlowOfLane(flow.flow_id)] =
+    levels[RuleOfLane(flow.flow_id)] =
         IsKeyLane(flow.flow_id) ? kLevelOfKeys : LevelIn(version, flow);
   }
   return levels;
@@ -72,11 +72,12 @@ void AddKeys(Json* rule) {
 
 Json SetOf(const std::string& name_space, int64_t version) {
   std::map<int64_t, FlowFacts> used;
-  for (const auto& flow : RuleSets::Flows()) used[FlowOfLane(flow.flow_id)] = flow;
+  for (const auto& flow : RuleSets::Flows()) used[RuleOfLane(flow.flow_id)] = flow;
   Json rules = Json::array();
-  for (const auto& [flow_id, level] : LevelsOf(name_space, version)) {
+  for (const auto& [number, level] : LevelsOf(name_space, version)) {
+    const int64_t flow_id = number == kKeyedRule ? kKeyedFlow : number;
     Json cluster = Json::object();
-    const auto facts = used.find(flow_id);
+    const auto facts = used.find(number);
     if (facts != used.end()) {
       cluster["resourceTimeout"] = facts->second.resource_timeout_ms;
       cluster["clientOfflineTime"] = facts->second.client_offline_ms;
@@ -84,7 +85,7 @@ Json SetOf(const std::string& name_space, int64_t version) {
       if (facts->second.max_hold_ms > 0) cluster["maxHoldMs"] = facts->second.max_hold_ms;
     }
     Json rule = testing::RuleJson(flow_id, static_cast<double>(level), cluster);
-    if (flow_id == kKeyedFlow) AddKeys(&rule);
+    if (number == kKeyedRule) AddKeys(&rule);
     if (flow_id == RuleSets::kWindowFlow) rule["clusterConfig"]["windowIntervalMs"] = 10'000;
     rules.push_back(rule);
   }
@@ -98,16 +99,11 @@ Json SetOf(const std::string& name_space, int64_t version) {
 // clients that stay away, and one of which many tokens are taken at once. Those of "moving" live as
 // long as flow 1's.
 std::vector<FlowFacts> RuleSets::Flows() {
-  std::vector<FlowFacts> lanes = {{1, 60, 15'000, 5'000},
-                                  {2, 100'000, 300'000, 5'000},
-                                  {3, 200, 150, 5'000},
-                                  {4, 0, 15'000, 5'000, 3'000},
-                                  {5, 500, 5'000, 100},
-                                  {6, 100'000, 300, 5'000},
-                                  {11, 50, 15'000, 5'000},
-                                  {12, 100, 2'000, 5'000},
-                                  {kWindowFlow, 50, 15'000, 5'000},
-                                  {kRetiredFlow, 0, 2'000, 2'000}};
+  std::vector<FlowFacts> lanes = {
+      {1, 60, 15'000, 5'000},           {2, 100'000, 300'000, 5'000},   {3, 200, 150, 5'000},
+      {4, 0, 15'000, 5'000, 3'000},     {5, 500, 5'000, 100},           {6, 100'000, 300, 5'000},
+      {kKeyedFlow, 80, 15'000, 5'000},  {11, 50, 15'000, 5'000},        {12, 100, 2'000, 5'000},
+      {kWindowFlow, 50, 15'000, 5'000}, {kRetiredFlow, 0, 2'000, 2'000}};
   for (int64_t i = 0; i < kKeys; ++i) {
     lanes.push_back({kFirstKeyLane + i, i == 0 ? kLevelOfFirstKey : kLevelOfKeys, 15'000, 5'000});
   }
@@ -183,7 +179,8 @@ std::string RuleSets::WrongIn(const NameSpace& space, const testing::Source& sou
                               int64_t* version) {
   LevelByFlow found;
   for (const auto& row : testing::AdminRows(source, {"rules", "list", "--namespace", space.name})) {
-    found[row.at("clusterConfig").at("flowId").get<int64_t>()] = row.at("count").get<int64_t>();
+    const auto flow_id = row.at("clusterConfig").at("flowId").get<int64_t>();
+    found[row.contains("paramIdx") ? kKeyedRule : flow_id] = row.at("count").get<int64_t>();
   }
   std::string versions;
   for (const int64_t possible : space.possible) {
@@ -193,7 +190,7 @@ std::string RuleSets::WrongIn(const NameSpace& space, const testing::Source& sou
   }
   std::map<int64_t, int> parts;
   for (const auto& [flow_id, level] : found) {
-    if (flow_id >= kFirstFillerOfFile) ++parts[level - 1'000];
+    if (flow_id >= kFirstFillerOfFile && flow_id != kKeyedRule) ++parts[level - 1'000];
   }
   std::string text = "I8 the rules of namespace " + space.name + " are no set of version" +
                      versions + ", but have " + std::to_string(found.size()) + " rules";

@@ -17,6 +17,7 @@
 
 #include "nowcalls/embedded.h"
 #include "support/admin.h"
+#include "support/forgotten.h"
 #include "support/forked_child.h"
 #include "support/poll_until.h"
 #include "support/server_process.h"
@@ -50,9 +51,6 @@ std::unique_ptr<Embedded> OpenWithRules(const std::string& data_dir, int level) 
   return tokens;
 }
 
-// A program that ends does not run its permits' destructors.
-void Forget(Acquired acquired) { new Permit(std::move(acquired.permit)); }
-
 // The working directory, for as long as it lives.
 class InDirectory {
  public:
@@ -79,7 +77,7 @@ TEST_CASE("tokens and rules go from a server to an embedded service and back") {
     REQUIRE(acquired.ok());
     CHECK(acquired.now_calls == 2);
     of_program = acquired.permit.token().value;
-    Forget(std::move(acquired));
+    Forget(std::move(acquired.permit));
   }
   CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
   server.server().Start();

@@ -16,6 +16,7 @@
 
 #include "nowcalls/client.h"
 #include "support/admin.h"
+#include "support/forgotten.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/server_process.h"
@@ -161,7 +162,7 @@ TEST_CASE("tokens and rules outlive the service, and the tools read its ledger")
     token = acquired.permit.token();
     CHECK(Embedded::Open({.data_dir = data_dir}).status().code() == StatusCode::kAlreadyExists);
     // The program ends with the token out: only the destructor of the permit would release it.
-    new Permit(std::move(acquired.permit));
+    Forget(std::move(acquired.permit));
   }
   const Finished verified = RunAdmin(Source::Offline(data_dir), {"verify"});
   CHECK_MESSAGE(verified.exit_code == 0, verified.out, verified.err);

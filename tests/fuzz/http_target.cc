@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -164,8 +165,11 @@ void CheckServer(const Request& request, web::Api* api, const web::Snapshot& sna
     response = api->Handle(request);
     if (response.status == 200) return CheckApi(response);
   } else if (request.path == "/metrics") {
-    response = web::AnswerMetrics(request, snapshot, board, {});
-    if (response.status == 200) return CheckMetrics(response);
+    response = web::AnswerMetrics(request, std::make_shared<web::Snapshot>(snapshot), board, {});
+    if (response.status == 200) {
+      response.body = testing::WholeBody(response);
+      return CheckMetrics(response);
+    }
   } else {
     response = web::ServeAsset(request);
     if (response.status == 200) return;

@@ -92,10 +92,13 @@ void Session(std::string_view input) {
 
 void Rule(std::string_view input) {
   const std::string_view key = SplitSized(&input);
-  const Result<ledger::RuleEntry> rule = ledger::DecodeRule(key, input);
-  if (!rule.ok()) return;
-  REQUIRE(ledger::EncodeRuleKey(rule->name_space, rule->flow) == key);
-  REQUIRE(ledger::EncodeRuleValue(rule->state, rule->json) == input);
+  const Result<std::vector<ledger::RuleEntry>> rules = ledger::DecodeRules(key, input);
+  if (!rules.ok()) return;
+  const ledger::RuleEntry& rule = rules->front();
+  REQUIRE(ledger::EncodeRuleKey(rule.name_space, rule.flow) == key);
+  const std::string again = rules->size() == 1 ? ledger::EncodeRuleValue(rule.state, rule.json)
+                                               : ledger::EncodeRuleValue(rule, rules->back());
+  REQUIRE(again == input);
 }
 
 void Namespace(std::string_view input) {

@@ -29,14 +29,17 @@ constexpr uint64_t kUnsignedMax = std::numeric_limits<uint64_t>::max();
 
 // What the length of each table divides is taken from a byte with %.
 constexpr Method kMethods[] = {
-    Method::kAcquire,   Method::kAcquire,      Method::kAcquireAll,    Method::kParams,
-    Method::kRequest,   Method::kRequestParam, Method::kRelease,       Method::kRelease,
-    Method::kRelease,   Method::kKeep,         Method::kKeep,          Method::kCancel,
-    Method::kCancel,    Method::kHello,        Method::kWaiters,       Method::kPing,
-    Method::kRulesList, Method::kRulesLoad,    Method::kRulesLoad,     Method::kFlow,
-    Method::kFlows,     Method::kTokens,       Method::kSessions,      Method::kInfo,
-    Method::kReclaim,   Method::kHistory,      Method::kReclaimClient, Method::kReclaimFlow,
-    Method::kPurge,     Method::kDrain,        Method::kNamespaces,    Method::kBackup,
+    Method::kAcquire,        Method::kAcquire,   Method::kAcquireAll,
+    Method::kParams,         Method::kRequest,   Method::kRequestParam,
+    Method::kRelease,        Method::kRelease,   Method::kReclaimNamespace,
+    Method::kDrainNamespace, Method::kKeep,      Method::kCancel,
+    Method::kCancel,         Method::kHello,     Method::kWaiters,
+    Method::kPing,           Method::kRulesList, Method::kRulesLoad,
+    Method::kRulesLoad,      Method::kFlow,      Method::kFlows,
+    Method::kTokens,         Method::kSessions,  Method::kInfo,
+    Method::kReclaim,        Method::kHistory,   Method::kReclaimClient,
+    Method::kReclaimFlow,    Method::kPurge,     Method::kDrain,
+    Method::kNamespaces,     Method::kBackup,
 };
 static_assert(std::size(kMethods) == kMethodChoices);
 
@@ -102,6 +105,7 @@ void EncodeAcquireAll(uint32_t msgid, ByteSource* input, OutputBuffer* out) {
     item.flow_id = kFlows[what % 8];
     item.count = kCounts[what / 8 % 8];
     if (what >= 128) item.param = Param{ParamType::kString, kKeys[what / 32 % 4]};
+    item.rate = what % 16 >= 12;
   }
   wire::EncodeAcquireAllRequest(msgid, params, out);
 }
@@ -205,6 +209,21 @@ void EncodeAdmin(Method method, const RequestContext& context, ByteSource* input
     case Method::kDrain:
       return wire::EncodeDrainRequest(msgid, {.flow_id = flow, .on = what < 128, .reason = reason},
                                       out);
+    case Method::kReclaimNamespace: {
+      const std::string name_space = Namespace(what);
+      return wire::EncodeReclaimNamespaceRequest(msgid,
+                                                 {.name_space = name_space,
+                                                  .reason = reason,
+                                                  .limit = limit,
+                                                  .first_flow = what < 64 ? uint64_t{2} : 0},
+                                                 out);
+    }
+    case Method::kDrainNamespace: {
+      const std::string name_space = Namespace(what);
+      return wire::EncodeDrainNamespaceRequest(
+          msgid, {.name_space = name_space, .on = what < 128, .reason = reason, .limit = limit},
+          out);
+    }
     case Method::kBackup:
       return wire::EncodeBackupRequest(msgid, {.to = what % 8 == 7 ? "no/path" : "/b"}, out);
     default: FAIL("no method of administrators");
@@ -213,7 +232,7 @@ void EncodeAdmin(Method method, const RequestContext& context, ByteSource* input
 
 void EncodeListing(Method method, uint32_t msgid, ByteSource* input, OutputBuffer* out) {
   switch (method) {
-    case Method::kFlow: return wire::EncodeFlowRequest(msgid, kFlows[input->Byte() % 8], out);
+    case Method::kFlow: return wire::EncodeFlowRequest(msgid, {kFlows[input->Byte() % 8]}, out);
     case Method::kParams: {
       const int64_t flow = kFlows[input->Byte() % 8];
       return wire::EncodeParamsRequest(msgid, {flow, Page(input->Byte()).limit}, out);
@@ -267,8 +286,9 @@ void EncodeClient(Method method, const RequestContext& context, ByteSource* inpu
 }
 
 bool IsAdmin(Method method) {
-  constexpr Method kAdmin[] = {Method::kReclaim, Method::kReclaimClient, Method::kReclaimFlow,
-                               Method::kPurge,   Method::kDrain,         Method::kBackup};
+  constexpr Method kAdmin[] = {
+      Method::kReclaim, Method::kReclaimClient, Method::kReclaimFlow,      Method::kPurge,
+      Method::kDrain,   Method::kBackup,        Method::kReclaimNamespace, Method::kDrainNamespace};
   return std::find(std::begin(kAdmin), std::end(kAdmin), method) != std::end(kAdmin);
 }
 
@@ -365,6 +385,8 @@ void CheckReply(Method method, const EngineReply& reply) {
     case Method::kReclaimFlow:
     case Method::kPurge: return CheckDecoded(wire::DecodeReclaimedReply(result));
     case Method::kDrain: return CheckDecoded(wire::DecodeDrainReply(result));
+    case Method::kReclaimNamespace: return CheckDecoded(wire::DecodeReclaimNamespaceReply(result));
+    case Method::kDrainNamespace: return CheckDecoded(wire::DecodeDrainNamespaceReply(result));
     case Method::kBackup: return CheckDecoded(wire::DecodeBackupReply(result));
     default: REQUIRE_FALSE(result.empty());
   }

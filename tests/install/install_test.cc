@@ -94,9 +94,12 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
   CHECK(output(7) == "local: 1\n");
 }
 
-TEST_CASE("programs and documents are installed") {
+TEST_CASE("programs and documents are installed, and what is left to do is said") {
   const TempDir dir;
-  Run({"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", dir.Sub("prefix")});
+  const Finished installed = RunProgram(
+      {"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", dir.Sub("prefix")}, {}, kBuildMsMax);
+  REQUIRE(installed.exit_code == 0);
+  CHECK(Contains(installed.out, "ldconfig"));
   for (const std::string program :
        {"nowcalls", "nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
     const Finished done = RunProgram({dir.Sub("prefix/bin/") + program, "--version"});
@@ -105,6 +108,12 @@ TEST_CASE("programs and documents are installed") {
   for (const char* document : {"README.md", "src/wire/PROTOCOL.md", "tools/manual/clients.md"}) {
     CAPTURE(document);
     CHECK(std::filesystem::exists(dir.Sub("prefix/share/doc/nowcalls/") + document));
+  }
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(dir.Sub("prefix/share/doc/nowcalls"))) {
+    const std::string name = file.path().filename().string();
+    const bool made = name == "build" || name == "__pycache__" || name.ends_with(".egg-info");
+    CHECK_MESSAGE(!made, file.path().string());
   }
   CHECK(std::filesystem::exists(dir.Sub("prefix/share/man/man1/nowcalls.1")));
   CHECK(std::filesystem::exists(dir.Sub("prefix/share/bash-completion/completions/nowcalls")));

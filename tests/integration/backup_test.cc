@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -156,6 +157,50 @@ TEST_CASE("a server that was killed is backed up at rest, and the copy has its c
   // The backup itself can be looked into.
   CHECK(RunAdmin(Source::Offline(server.Sub("backup")), {"verify"}).exit_code == 0);
   server.server().Start();
+}
+
+TEST_CASE("of a backup of another user root is told whose it is, and --owner gives it to them") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: only root may give files away");
+    return;
+  }
+  constexpr uid_t kUser = 4321;
+  constexpr gid_t kGroup = 4322;
+  TestServer server(BackupRules());
+  server.server().Kill9();
+  const std::string backup = server.Sub("backup");
+  const Source original = Source::Offline(server.data_dir());
+  REQUIRE(RunAdmin(original, {"backup", "--to", backup}).exit_code == 0);
+  const Finished own = RestoreTo(backup, server.Sub("own"));
+  CHECK_FALSE(Contains(own.out, "--owner"));
+  for (const auto& entry : fs::recursive_directory_iterator(backup)) {
+    REQUIRE(lchown(entry.path().c_str(), kUser, kGroup) == 0);
+  }
+  const Finished told = RestoreTo(backup, server.Sub("told"));
+  CHECK(told.exit_code == 0);
+  CHECK(Contains(
+      told.out, "chown -R 4321 " + server.Sub("told") + ", or the same again with --owner 4321\n"));
+  const auto given = [&](const std::vector<std::string>& command, const std::string& dir) {
+    const Finished done = Admin(command);
+    CHECK_MESSAGE(done.exit_code == 0, done.err);
+    CHECK_FALSE(Contains(done.out, "chown"));
+    for (const auto& entry : fs::recursive_directory_iterator(dir)) {
+      struct stat info {};
+      REQUIRE(lstat(entry.path().c_str(), &info) == 0);
+      CHECK(info.st_uid == kUser);
+      CHECK(info.st_gid == kGroup);
+    }
+  };
+  const std::string owner = "4321:4322";
+  given({"restore", "--from", backup, "--data-dir", server.Sub("given"), "--owner", owner},
+        server.Sub("given"));
+  given({"repair", "--data-dir", server.data_dir(), "--to", server.Sub("mended"), "--owner", owner},
+        server.Sub("mended"));
+  const Finished wrong = Admin({"restore", "--from", backup, "--data-dir", server.Sub("none"),
+                                "--owner", "nobody-of-this-name"});
+  CHECK(wrong.exit_code == 64);
+  CHECK(Contains(wrong.err, "--owner: there is no user 'nobody-of-this-name'"));
+  CHECK_FALSE(fs::exists(server.Sub("none")));
 }
 
 TEST_CASE("a server that is killed while it makes a backup leaves none that restore takes") {

@@ -110,6 +110,33 @@ TEST_CASE("a server whose ledger is replaced ends by itself and leaves the new o
   CHECK(RunAdmin(Source::Offline(first.data_dir()), {"verify"}).exit_code == 0);
 }
 
+TEST_CASE("a log that somebody harms under a server ends it soon, and nothing is lost") {
+  constexpr size_t kTokens = 50;
+  for (const bool removed : {true, false}) {
+    CAPTURE(removed);
+    TestServer server({RuleJson(1, 1000, {{"resourceTimeout", 600'000}})});
+    RpcClient alice = server.Connect("alice");
+    AcquireMany(&alice, 1, kTokens);
+    std::string log;
+    for (const auto& entry : fs::directory_iterator(server.data_dir() + "/ledger")) {
+      if (entry.path().extension() == ".log" && entry.path().string() > log) log = entry.path();
+    }
+    REQUIRE_FALSE(log.empty());
+    if (removed) fs::remove(log);
+    if (!removed) fs::resize_file(log, 10);
+    // Nobody asks it for anything.
+    CHECK(server.server().process().Wait() == 74);
+    CAPTURE(server.server().log());
+    CHECK(server.server().LogHas("a log of the ledger, " + log + " was " +
+                                 (removed ? "removed" : "cut to 10 bytes, of ")));
+    CHECK(server.server().LogHas("written to data files, so nothing is lost"));
+    CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
+    server.server().Start();
+    alice = server.Connect("alice");
+    CHECK(NowCalls(&alice, 1) == static_cast<int64_t>(kTokens));
+  }
+}
+
 // The sanitizers reserve terabytes of addresses before the server's main begins.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("too little memory for a server is told, and exits with 74") {

@@ -1,7 +1,9 @@
 // A disk that fills up under a server that serves: before it is full, and when it is.
 #include <doctest/doctest.h>
+#include <sys/statvfs.h>
 
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +17,8 @@
 
 namespace nowcalls::testing {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr int64_t kLongFlow = 1;
@@ -125,6 +129,35 @@ TEST_CASE("twenty times a disk is nearly full and has room again, and only grant
   CHECK(CountOf(on.server.log(), "are free for the ledger again") == kRounds);
   CHECK(DumpedIds(Source::Offline(on.server.data_dir())) == on.held);
   CHECK(RunAdmin(Source::Offline(on.server.data_dir()), {"verify"}).exit_code == 0);
+}
+
+TEST_CASE("a disk that runs out of inodes is low before, and a start that finds none says so") {
+  OnSmallDisk on;
+  if (!on.Begin("400m,nr_inodes=400", {})) return;
+  REQUIRE(on.Take());
+  const std::string fillers = on.server.data_dir() + "/fillers";
+  const auto fill_up_to = [&](uint64_t left) {
+    fs::create_directory(fillers);
+    struct statvfs info {};
+    for (int i = 0; statvfs(fillers.c_str(), &info) == 0 && info.f_ffree > left; ++i) {
+      WriteStringToFile(fillers + "/" + std::to_string(i), "");
+    }
+  };
+  fill_up_to(40);
+  REQUIRE(PollUntil(kPatienceMs, [&] { return !on.Take(); }));
+  CHECK(on.last_refusal.refused_by == "disk_low");
+  CHECK(on.server.LogHas("inodes are free on the ledger's file system, fewer than 64"));
+  fs::remove_all(fillers);
+  REQUIRE(PollUntil(kPatienceMs, [&] { return on.Take(); }));
+  on.server.Kill9();
+  fill_up_to(0);
+  on.server.StartWithoutWaiting();
+  CHECK(on.server.process().Wait() == 74);
+  CHECK(on.server.LogHas("the file system has no inodes left, whatever space is free"));
+  CHECK_FALSE(Contains(on.server.log(), "free space"));
+  fs::remove_all(fillers);
+  on.server.Start();
+  CHECK(DumpedIds(Source::Live(on.server.address())) == on.held);
 }
 
 TEST_CASE("a server that starts on a nearly full disk grants nothing from its first answer on") {

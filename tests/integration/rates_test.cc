@@ -65,13 +65,14 @@ TEST_CASE("request_param limits each value by itself, by its type") {
     return ResultOf(&client, "request_param", Json::array({1, count, values}));
   };
   CHECK(ask(200, {"someone"}) == Json{0, 0, 0, nullptr});
-  CHECK(ask(1, {"someone"}) == Json{1, 0, 0, "param"});
+  CHECK(ask(1, {"someone"}) == Json{1, 0, 0, "param", "someone"});
   CHECK(ask(300, {"acme"}) == Json{0, 100, 0, nullptr});
   CHECK(ask(200, {"5"}) == Json{0, 0, 0, nullptr});
   CHECK(ask(200, {5}) == Json{0, 0, 0, nullptr});
   CHECK(ask(200, {int64_t{5} << 32}) == Json{0, 0, 0, nullptr});
-  CHECK(ask(1, {5}) == Json{1, 0, 0, "param"});
-  CHECK(ask(1, {"new", "someone"}) == Json{1, 0, 0, "param"});
+  CHECK(ask(1, {5}) == Json{1, 0, 0, "param", 5});
+  CHECK(ask(1, {"new", "someone"}) == Json{1, 0, 0, "param", "someone"});
+  CHECK(ask(401, {"acme"}) == Json{1, 0, 0, "over_level", "acme"});
   CHECK(ask(100, {"new", "acme"}) == Json{0, -1, 0, nullptr});
   CHECK(ask(1, Json::array()) == Json{-4, 0, 0, nullptr});
   CHECK(ResultOf(&client, "request", {1, 1}) == Json{-4, 0, 0, "param"});
@@ -86,7 +87,9 @@ TEST_CASE("request_param limits each value by itself, by its type") {
                            {"level", 4},
                            {"waiters", 0},
                            {"passed", 400},
-                           {"blocked", 0}}));
+                           {"blocked", 401},
+                           {"minute_passed", 400},
+                           {"minute_blocked", 401}}));
   CHECK(top[0][1].at("param") == "someone");
   CHECK(top[0][1].at("passed") == 200);
   CHECK(top[0][1].at("blocked") == 2);

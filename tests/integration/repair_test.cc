@@ -16,6 +16,7 @@
 #include "ledger/fence_line.h"
 #include "support/admin.h"
 #include "support/machine.h"
+#include "support/sample.h"
 #include "support/server_process.h"
 #include "support/small_disk.h"
 
@@ -172,6 +173,76 @@ TEST_CASE_FIXTURE(DamagedLedger, "of a ledger with a damaged manifest everything
   REQUIRE(told.lost.size() == 1);
   CHECK(Contains(told.lost[0], "it is put together from the data files"));
   CHECK(told.changed.empty());
+}
+
+TEST_CASE_FIXTURE(DamagedLedger,
+                  "wherever and however the manifest is damaged, everything is salvaged") {
+  constexpr size_t kBytes = 64;
+  const std::string manifest = File("MANIFEST");
+  const std::string sound = ReadFileToString(manifest);
+  for (const uint64_t piece : SampleOf(sound.size() / kBytes, 5)) {
+    for (const char kind : {'\0', '\xff', 'x', '=', '-'}) {
+      CAPTURE(piece);
+      CAPTURE(kind);
+      std::string damaged = sound;
+      const std::string other = sound.substr(sound.size() / 2, kBytes);
+      if (kind == '-') {
+        damaged.erase(piece * kBytes, kBytes / 2);
+      } else if (kind == '=') {
+        damaged.replace(piece * kBytes, other.size(), other);  // Sound elsewhere.
+      } else {
+        damaged.replace(piece * kBytes, kBytes, std::string(kBytes, kind));
+      }
+      WriteStringToFile(manifest, damaged);
+      const Finished repaired = Repair();
+      CAPTURE(repaired.err);
+      REQUIRE(repaired.exit_code == 0);
+      CHECK_FALSE(fs::exists(to() + ".partial"));
+      CHECK(RunAdmin(Source::Offline(to()), {"verify"}).exit_code == 0);
+      CHECK(ReadContents(to()).tokens.size() == before().tokens.size());
+      fs::remove_all(to());
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(DamagedLedger,
+                  "what a repair that was cut short has left is removed by the next") {
+  fs::create_directories(to() + ".partial/repairing/scratch/lost");
+  WriteStringToFile(to() + ".partial/repairing/scratch/000001.log", "half");
+  SUBCASE("half") {}
+  SUBCASE("a ledger without its name") {
+    fs::create_directory(to() + ".partial/ledger");
+    fs::remove_all(to() + ".partial/repairing");
+  }
+  Salvage(&before());
+  CHECK(kept() == before().tokens.size());
+  CHECK_FALSE(fs::exists(to() + ".partial"));
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "repair removes nothing that no repair has made") {
+  fs::create_directories(to() + ".partial/repairing");
+  WriteStringToFile(to() + ".partial/thesis", "mine");
+  const Finished refused = Repair();
+  CHECK(refused.exit_code == 64);
+  CHECK(Contains(refused.err, to() + ".partial exists: it has thesis, which no repair made"));
+  CHECK(fs::exists(to() + ".partial/repairing"));
+  CHECK(ReadFileToString(to() + ".partial/thesis") == "mine");
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "of two repairs to one directory the second is refused") {
+  Machine machine;
+  machine.control().sync_takes_ms = kPatienceMs;
+  Process::Options options;
+  options.argv = {ProductBinary("nowcalls-admin"), "repair", "--data-dir", from(), "--to", to()};
+  options.environment = machine.environment();
+  Process repair(options);
+  REQUIRE(PollUntil(kPatienceMs, [&] { return machine.control().syncs_begun > 0; }));
+  const Finished refused = Repair();
+  CHECK(refused.exit_code == 64);
+  CHECK(Contains(refused.err, "another repair to it runs"));
+  machine.control().sync_takes_ms = 0;
+  CHECK(repair.Wait() == 0);
+  CheckSame(ReadContents(to()), before());
 }
 
 TEST_CASE_FIXTURE(DamagedLedger,

@@ -185,6 +185,67 @@ TEST_CASE(
   CHECK(server.server().LogHas("the machine was started anew and its wall clock differs by "));
 }
 
+TEST_CASE(
+    "a wall clock before 1970 ends no server, refuses no ledger and keeps the fences rising") {
+  constexpr int64_t kSixtyYearsMs = 6 * kTenYearsMs;
+  Machine machine;
+  machine.control().wall_offset_ms = -kSixtyYearsMs;
+  TestServer server(TimeRules(), {{"--restart-grace-ms", "100"}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  uint64_t last_fence = 0;
+  for (const int64_t offset_ms : {-kSixtyYearsMs, int64_t{0}, -kSixtyYearsMs}) {
+    CAPTURE(offset_ms);
+    machine.control().wall_offset_ms = offset_ms;
+    const Grant grant = Acquire(&alice, kDayFlow);
+    CHECK(grant.fence > last_fence);
+    last_fence = grant.fence;
+    server.server().Kill9();
+    CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
+    server.server().Start();
+    alice = server.Connect("alice");
+  }
+  CHECK(NowCalls(&alice, kDayFlow) == 3);
+  CHECK(server.server().Terminate() == 0);
+}
+
+TEST_CASE(
+    "a boot clock that is set back moves the ledger clock back never, and refuses no ledger") {
+  Machine machine;
+  TestServer server({RuleJson(kDayFlow, 1'000,
+                              {{"resourceTimeout", 24 * kHourMs}, {"windowIntervalMs", 10'000}})},
+                    {{"--restart-grace-ms", "100"}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  const Grant held = Acquire(&alice, kDayFlow);
+  int64_t last_ms = LedgerMs(&alice);
+  int backups = 0;
+  for (const int64_t back_ms : {int64_t{150}, int64_t{2'000}}) {
+    for (const bool orderly : {false, true}) {
+      CAPTURE(back_ms);
+      CAPTURE(orderly);
+      // The window has calls of the last moment before the step, and of the first behind it.
+      REQUIRE(alice.Call("request", {kDayFlow, 1}).ok());
+      machine.control().boot_offset_ms -= back_ms;
+      for (int i = 0; i < 10; ++i) {
+        const int64_t now_ms = LedgerMs(&alice);
+        CHECK(now_ms >= last_ms);
+        last_ms = now_ms;
+        REQUIRE(alice.Call("request", {kDayFlow, 1}).ok());
+      }
+      const std::string copy = server.Sub("backup" + std::to_string(++backups));
+      CHECK(RunAdmin(Source::Live(server.address()), {"backup", "--to", copy}).exit_code == 0);
+      if (orderly) CHECK(server.server().Terminate() == 0);
+      if (!orderly) server.server().Kill9();
+      CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
+      server.server().Start();
+      alice = server.Connect("alice");
+      CHECK(LedgerMs(&alice) >= last_ms);
+      last_ms = LedgerMs(&alice);
+    }
+  }
+  CHECK(server.server().log().find("was set back") == std::string::npos);
+  CHECK(Release(&alice, held.token_id) == kStatusReleaseOk);
+}
+
 TEST_CASE("a server that was stopped past deadlines ends those tokens when it goes on, no others") {
   TestServer server(TimeRules());
   RpcClient alice = server.Connect("alice");

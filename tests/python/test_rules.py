@@ -26,7 +26,7 @@ class RuleTest(unittest.TestCase):
         peer.answer(GRANT)
         permit = call.result()
         peer.tick_at(102.0)
-        self.assertEqual(peer.asked(), [["rules_list", [None, 1, 110]], ["keep", [77]]])
+        self.assertEqual(peer.asked(), [["rules_list", [None, 2, 110]], ["keep", [77]]])
         peer.answer([[rule(resourceTimeoutStrategy=1)], None], [0, 6000])
         self.assertAlmostEqual(peer.session.wakeup(), 102.95)
         with self.assertLogs("nowcalls", "WARNING"):
@@ -54,7 +54,7 @@ class RuleTest(unittest.TestCase):
         call = peer.submit(Acquire(111, 1, None, None, True))
         peer.asked()
         peer.answer([1, 0, 0, 6, 6, 0, "level"])
-        self.assertEqual(peer.asked(), [["rules_list", [None, 1, 110]]])
+        self.assertEqual(peer.asked(), [["rules_list", [None, 2, 110]]])
         self.assertFalse(call.done)
         peer.answer([[rule(**cluster)], None])
         return peer, call

@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,6 +75,22 @@ int clock_gettime(clockid_t clock_id, timespec* tp) noexcept {
   if (clock_id == CLOCK_REALTIME) Add(Control().wall_offset_ms, tp);
   if (clock_id == CLOCK_BOOTTIME) Add(Control().boot_offset_ms, tp);
   return result;
+}
+
+// The C library's own do not come by clock_gettime.
+int gettimeofday(timeval* __restrict tv, void* __restrict /*tz*/) noexcept {
+  timespec now{};
+  const int result = clock_gettime(CLOCK_REALTIME, &now);
+  tv->tv_sec = now.tv_sec;
+  tv->tv_usec = now.tv_nsec / 1'000;
+  return result;
+}
+
+time_t time(time_t* timer) noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (timer != nullptr) *timer = now.tv_sec;
+  return now.tv_sec;
 }
 
 FILE* fopen(const char* filename, const char* modes) {

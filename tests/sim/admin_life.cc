@@ -47,9 +47,10 @@ void AdminLife::Change() {
   } else if (what < 60) {
     admin.Drain(rule.flow, prng_.Below(4) == 0);
   } else if (what < 75) {
-    admin.ReclaimFlow(rule.flow, limit);
+    const bool all = what % 2 == 0;
+    admin.ReclaimFlow(rule.flow, all ? std::nullopt : std::optional(rule.kind()), limit);
   } else if (what < 80) {
-    admin.Purge(rule.flow);
+    admin.Purge(rule.flow, rule.kind());
   } else {
     const std::vector<uint64_t> held = world_->HeldTokens();
     if (what < 90 && !held.empty()) return admin.Reclaim(held[prng_.Below(held.size())]);

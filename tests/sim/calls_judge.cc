@@ -28,8 +28,10 @@ void CallsJudge::Answered(uint64_t at, CallsId id, TokenStatus status, int64_t w
   const auto open = open_.extract(id);
   if (open.empty()) return;
   const Request& request = open.mapped();
-  if (status == TokenStatus::kNoRuleExists) return CheckNoRule(request, at);
-  if (request.asked.misfit != (status == TokenStatus::kBadRequest)) {
+  // Of a flow id with a rule of the other kind alone, a request is told so.
+  const bool is_told = status == TokenStatus::kBadRequest && !request.asked.misfit;
+  if (status == TokenStatus::kNoRuleExists || is_told) return CheckNoRule(request, at);
+  if (request.asked.misfit && status != TokenStatus::kBadRequest) {
     return accuse_("S5 the request for " + Text(request) + " is answered " +
                    std::string(TokenStatusName(status)));
   }
@@ -50,6 +52,16 @@ void CallsJudge::Answered(uint64_t at, CallsId id, TokenStatus status, int64_t w
   for (const auto& [lane, count] : request.asked.calls) {
     CheckWindow(lane, lanes_[lane], request, at);
   }
+}
+
+void CallsJudge::GroupRefused(CallsId id) {
+  const auto open = open_.extract(id);
+  if (!open.empty()) Count(open.mapped(), /*sure=*/false);
+}
+
+void CallsJudge::MayHavePassed(CallsId id) {
+  const auto open = open_.extract(id);
+  if (!open.empty()) Pass(open.mapped(), /*sure=*/false);
 }
 
 void CallsJudge::Pass(const Request& request, bool sure) {

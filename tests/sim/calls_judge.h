@@ -42,7 +42,8 @@ struct WindowFacts {
 // Calls that one request asks for, by lane.
 struct CallsAsked {
   std::map<int64_t, int64_t> calls;
-  bool misfit = false;  // The rule has a parameter and the request no value, or the reverse.
+  // The flow id has no rule of the request's kind, with or without a value, but one of the other.
+  bool misfit = false;
 };
 
 class CallsJudge {
@@ -62,6 +63,11 @@ class CallsJudge {
   // `at`: the number of the event.
   CallsId Asked(uint64_t at, CallsAsked asked);
   void Answered(uint64_t at, CallsId id, TokenStatus status, int64_t wait_ms);
+  // The calls are part of a group that was refused for another reason: none has passed, though the
+  // guard may have counted the request.
+  void GroupRefused(CallsId id);
+  // They are part of a group that was granted, perhaps as a repeat, which takes no calls anew.
+  void MayHavePassed(CallsId id);
 
   // All that is in the ledger outlives the machine.
   void Synced() { synced_ms_ = timeline_->now_ms(); }

@@ -1,5 +1,6 @@
 #include "sim/client_life.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "sim/draw_calls.h"
@@ -20,6 +21,7 @@ ClientLife::ClientLife(World* world, SimClient* client, uint64_t first_request_i
       prng_(seed),
       holds_prng_(seed ^ 0x401d),
       group_prng_(~seed),
+      rates_prng_(seed ^ 0x7a7e),
       next_request_id_(first_request_id) {
   pace_us_ = prng_.Between(2, 150) * kMs;
   held_max_ = static_cast<size_t>(prng_.Between(1, 8));
@@ -145,6 +147,18 @@ void ClientLife::DrawGroup(SimClient::Wanted* wanted) {
     const int64_t count = group_prng_.Below(5) == 0 ? group_prng_.Between(1, 3) : 1;
     wanted->all.push_back({.flow = lanes[at], .count = count});
     lanes.erase(lanes.begin() + static_cast<ptrdiff_t>(at));
+  }
+  if (rates_prng_.Below(2) == 0) DrawRates(wanted);
+}
+
+// At most one of each lane.
+void ClientLife::DrawRates(SimClient::Wanted* wanted) {
+  for (int64_t rates = rates_prng_.Between(1, 2); rates > 0; --rates) {
+    const CallsWanted drawn = DrawCalls(world_->rules(), &rates_prng_);
+    const int64_t lane = drawn.lanes.empty() ? drawn.flow : drawn.lanes.front();
+    const auto is_it = [&](const Item& item) { return item.flow == lane; };
+    if (drawn.misfit || std::any_of(wanted->rates.begin(), wanted->rates.end(), is_it)) continue;
+    wanted->rates.push_back({.flow = lane, .count = drawn.count});
   }
 }
 

@@ -40,12 +40,14 @@ class ClientLife {
   bool Leaves();
   SimClient::Wanted Draw();
   void DrawGroup(SimClient::Wanted* wanted);
+  void DrawRates(SimClient::Wanted* wanted);
 
   World* const world_;
   SimClient* const client_;
   Prng prng_;
   Prng holds_prng_;  // A stream of its own, so that seeds mean what they meant.
   Prng group_prng_;  // Of its own, so that clients without groups live as they did before.
+  Prng rates_prng_;  // Likewise, of rates in groups.
   uint64_t next_request_id_;
   bool stopped_ = false;
 

@@ -21,7 +21,10 @@ CallsWanted DrawCalls(const std::vector<SimRule>& rules, Prng* prng) {
     wanted.flow += kNoRule;
     wanted.misfit = false;
   }
-  if ((rule.keys > 0) == wanted.misfit) return wanted;
+  const bool by_value = (rule.keys > 0) != wanted.misfit;
+  // Then the request means the other rule of the flow id.
+  if (wanted.misfit && HasRule(rules, rule.flow, FlowKindIf(by_value))) wanted.misfit = false;
+  if (!by_value) return wanted;
   const int64_t keys = std::max<int64_t>(1, rule.keys);
   for (int64_t values = prng->Below(3) == 0 ? prng->Between(1, 3) : 1; values > 0; --values) {
     wanted.lanes.push_back(LaneOf(wanted.flow, prng->Between(0, keys - 1)));

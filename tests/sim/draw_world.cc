@@ -76,6 +76,17 @@ void DrawClientHalf(SimRule* rule, Prng* prng) {
   rule->falls_back = prng->Below(2) == 0;
 }
 
+// Some flow ids have a rule of the flow and one by value: a rule takes the number of the one before
+// if that is of the other kind.
+void DrawPairs(std::vector<SimRule>* rules, Prng* prng) {
+  for (size_t i = 1; i < rules->size(); ++i) {
+    SimRule& before = (*rules)[i - 1];
+    SimRule& rule = (*rules)[i];
+    if (prng->Below(2) == 0 || HasRule(*rules, before.flow, rule.kind())) continue;
+    rule.flow = before.flow;
+  }
+}
+
 }  // namespace
 
 WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
@@ -112,6 +123,10 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   }
   Prng halves(seed ^ 0xc1e7);
   for (SimRule& rule : options.rules) DrawClientHalf(&rule, &halves);
+  Prng pairs(seed ^ 0x2a12);
+  DrawPairs(&options.rules, &pairs);
+  Prng boot_clock(seed ^ 0xb007);
+  if (boot_clock.Below(4) == 0) options.plan.boot_step_every_ms = boot_clock.Between(1'000, 20'000);
   return options;
 }
 

@@ -9,6 +9,7 @@ void FaultInjector::Begin() {
   Every(plan.process_every_ms, [this] { EndProcess(); });
   Every(plan.reset_every_ms, [this] { BreakLink(); });
   Every(plan.clock_step_every_ms, [this] { StepClock(); });
+  Every(plan.boot_step_every_ms, [this] { StepBootClock(); });
   Every(plan.server_stall_every_ms, [this] {
     const int64_t ms_max = world_->options().plan.server_stall_ms_max;
     world_->server().Stall(prng_.Between(1, ms_max) * kMs);
@@ -44,6 +45,12 @@ void FaultInjector::StepClock() {
   const int64_t far_ms = prng_.Below(4) == 0 ? 10 * kYearMs : kHourMs;
   world_->faults().Count(Fault::kClockStep);
   world_->machine().StepWall(prng_.Between(-far_ms, far_ms));
+}
+
+void FaultInjector::StepBootClock() {
+  constexpr int64_t kFarMs = 5'000;
+  const int64_t most_ms = prng_.Below(2) == 0 ? 5 : kFarMs;
+  world_->server().StepBootClockBack(prng_.Between(1, most_ms));
 }
 
 void FaultInjector::BreakLink() {

@@ -24,6 +24,7 @@ class FaultInjector {
   void Every(int64_t mean_ms, const std::function<void()>& fault);
   void EndProcess();
   void StepClock();
+  void StepBootClock();
   void BreakLink();
 
   World* const world_;

@@ -32,8 +32,9 @@ enum class Fault : uint8_t {
   kClientPause,             // A client does nothing, past its deadlines.
   kClientEnds,              // A client closes its connection, politely or not.
   kBatchesLost,             // A reboot takes batches that were not synced.
+  kBootStep,                // The boot clock is set back within one boot.
 };
-inline constexpr size_t kFaultCount = 17;
+inline constexpr size_t kFaultCount = 18;
 
 std::string_view FaultName(Fault fault);
 
@@ -57,6 +58,7 @@ struct FaultPlan {
   int64_t server_stall_every_ms = 0;
   int64_t server_stall_ms_max = 0;
   int64_t clock_step_every_ms = 0;
+  int64_t boot_step_every_ms = 0;
   int64_t reset_every_ms = 0;
   uint32_t vanish_chance = 0;  // That a reset is a vanished host.
   uint32_t network_stall_chance = 0;

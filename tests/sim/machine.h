@@ -1,10 +1,11 @@
 // Machine: the clocks of the host that the server runs on.
 //
 // Thread: one at a time. The boot clock begins anew with each boot, which has an id of its own; the
-// wall clock may be set by anybody.
+// wall clock may be set by anybody. What sets the boot clock back is no operator but a hypervisor.
 #ifndef NOWCALLS_SIM_MACHINE_H_
 #define NOWCALLS_SIM_MACHINE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@ class Machine {
 
   void Reboot() {
     booted_ms_ = timeline_->now_ms();
+    boottime_max_ms_ = 0;
     ++boot_id_[0];
     if (boot_id_[0] == 0) ++boot_id_[1];
   }
@@ -32,11 +34,18 @@ class Machine {
     wall_ahead_ms_ += by_ms;
     wall_was_set_ = true;
   }
+  // Within one boot. Returns for how long the boot clock will be behind what it has told.
+  int64_t StepBootBack(int64_t by_ms) {
+    boottime_max_ms_ = std::max(boottime_max_ms_, BoottimeMs());
+    booted_ms_ += std::min(by_ms, BoottimeMs());
+    return boottime_max_ms_ - BoottimeMs();
+  }
   bool wall_was_set() const { return wall_was_set_; }  // Ever.
 
  private:
   const Timeline* const timeline_;
   int64_t booted_ms_ = -3'600'000;  // An hour before the world begins.
+  int64_t boottime_max_ms_ = 0;     // Before the last step.
   int64_t wall_ahead_ms_ = 1'700'000'000'000;
   bool wall_was_set_ = false;
   BootId boot_id_{1};

@@ -46,7 +46,7 @@ Oracle::Token* Oracle::Find(uint64_t id) {
 
 bool Oracle::IsOwners(const Operation& op, const Token& token) const {
   if (op.owner.empty() || op.owner == token.seen.owner) return true;
-  return op.reach == Reach::kNamespace &&
+  return op.reach == Reach::kSentinel && frame_owners_.contains(token.seen.owner) &&
          token.seen.owner.starts_with(op.owner.substr(0, op.owner.find('/') + 1));
 }
 
@@ -96,7 +96,7 @@ void Oracle::AddEnders(Token* token) {
     const SeenToken& seen = token->seen;
     const bool hits = op.kind == Kind::kCancel
                           ? op.owner == seen.owner && op.request_id == seen.request_id
-                          : op.flow == FlowOfLane(seen.flow) || StandsFor(op.owner, seen.owner);
+                          : IsOfReclaim(op, seen.flow) || StandsFor(op.owner, seen.owner);
     if (hits) token->enders.insert(id);
   }
 }
@@ -359,15 +359,23 @@ void Oracle::CancelAnswered(OpId op_id, bool ended) {
   }
 }
 
-OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by) {
+bool Oracle::IsOfReclaim(const Operation& op, int64_t lane) {
+  return FlowOfLane(lane) == op.flow &&
+         op.of_kind.value_or(FlowKindIf(IsKeyLane(lane))) == FlowKindIf(IsKeyLane(lane));
+}
+
+OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by,
+                             std::optional<FlowKind> kind) {
   Operation& op = Ask(Kind::kReclaimAll, owner.empty() ? "-" : owner);
   op.flow = flow;
   op.by = by;
+  op.of_kind = kind;
   ender_ops_.push_back(last_op_);
   for (const uint64_t id : present_) {
     const SeenToken& seen = tokens_[id].seen;
-    if (StandsFor(op.owner, seen.owner) || FlowOfLane(seen.flow) == flow)
+    if (StandsFor(op.owner, seen.owner) || IsOfReclaim(op, seen.flow)) {
       tokens_[id].enders.insert(last_op_);
+    }
   }
   return last_op_;
 }
@@ -380,8 +388,7 @@ void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
     if (!carried_out) token.enders.erase(op_id);
-    const bool its =
-        StandsFor(op.owner, token.seen.owner) || FlowOfLane(token.seen.flow) == op.flow;
+    const bool its = StandsFor(op.owner, token.seen.owner) || IsOfReclaim(op, token.seen.flow);
     if (carried_out && !more && its && token.answered < op.asked) SetGone(&token);
   }
 }

@@ -40,6 +40,7 @@
 #include <utility>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "sim/calls_judge.h"
 #include "sim/hindrances.h"
 #include "sim/level_history.h"
@@ -113,8 +114,8 @@ struct SeenWaiter {
 
 // Whose tokens a request may end or keep.
 enum class Reach : uint8_t {
-  kSession,    // Of its session, or, if that is empty, all.
-  kNamespace,  // Of all sessions in the namespace of its session.
+  kSession,   // Of its session, or, if that is empty, all.
+  kSentinel,  // Of all sessions in the namespace of its session that speak Sentinel's frames.
 };
 
 // What an answer tells of its flow.
@@ -122,6 +123,16 @@ struct Figures {
   int64_t now_calls = 0;
   int64_t level = 0;
 };
+
+// What a refusal is judged by. A request that is told of the other kind of rule of its flow id has
+// found none of its own kind.
+inline std::string RefusalWord(TokenStatus status, RefusedBy refused_by) {
+  const bool is_of_other_kind =
+      status == TokenStatus::kBadRequest && refused_by == RefusedBy::kParam;
+  return std::string(refused_by == RefusedBy::kNone || is_of_other_kind
+                         ? TokenStatusName(status)
+                         : RefusedByName(refused_by));
+}
 
 struct Refusal {
   std::string word;  // `refused_by`, or the name of the status if there is none.
@@ -165,6 +176,8 @@ class Oracle {
   uint64_t Tick() { return ++order_; }
 
   // --- Connections and sessions. ---
+  // The session shown so is of a connection that speaks Sentinel's frames.
+  void SpeaksFrames(const std::string& owner) { frame_owners_.insert(owner); }
   // The session of `owner` is asked for on this connection: it may be online from now on.
   void SessionAsked(LinkId link, const std::string& owner);
   // The server has answered for it: it was online by then.
@@ -177,6 +190,8 @@ class Oracle {
   void LinkSettled(LinkId link);
   // The server cannot do what is due until then.
   void ServerHindered(int64_t until_ms);
+  // The boot clock was set back: the server's clock stands still for as long, at least.
+  void ClockSetBack(int64_t by_ms) { set_back_ms_ += by_ms; }
 
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
@@ -200,7 +215,9 @@ class Oracle {
   OpId CancelAsked(const std::string& owner, uint64_t request_id, LinkId link = kNoLink);
   void CancelAnswered(OpId op_id, bool ended);
   // Of all tokens of a flow, or of an owner or AllInstances (owners.h); the other is 0 or empty.
-  OpId ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by = TakeBack::kReclaim);
+  // `kind`: of the flow's rules; none: both.
+  OpId ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by = TakeBack::kReclaim,
+                       std::optional<FlowKind> kind = {});
   void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
 
   // --- Tokens that are told lost. ---
@@ -252,7 +269,8 @@ class Oracle {
     uint64_t life = 0;           // Of the server, in which it was asked.
     bool may_end_tokens = true;  // Not those that were surely not carried out.
     TakeBack by = TakeBack::kReclaim;
-    std::vector<OpId> behind;  // Waiters that a listing has shown before it.
+    std::optional<FlowKind> of_kind{};  // Of kReclaimAll: of the flow's rules; none: both.
+    std::vector<OpId> behind;           // Waiters that a listing has shown before it.
   };
 
   struct Token {
@@ -312,6 +330,8 @@ class Oracle {
   bool IsLive(const Token& token, OpId but_for = 0) const;
   bool IsUndone(const Operation& op) const;
   bool IsTakenBack(const Token& token) const;
+  // Whether the kReclaimAll takes back tokens of the lane.
+  static bool IsOfReclaim(const Operation& op, int64_t lane);
   bool MayHaveAsked(OpId op) const;
   int64_t OfflineDueMs(const std::string& owner, int64_t flow);
   void SetGone(Token* token);
@@ -379,6 +399,7 @@ class Oracle {
   OpId last_op_ = 0;
   std::map<OpId, Operation> operations_;  // Also those that are answered.
   std::vector<OpId> ender_ops_;           // Those that may end tokens they do not name.
+  std::set<std::string> frame_owners_;
   // The first operations of acquire_alls, by owner and request id.
   std::map<std::pair<std::string, uint64_t>, std::vector<OpId>> groups_;
   std::map<Wish, std::set<OpId>> open_acquires_;
@@ -398,6 +419,7 @@ class Oracle {
   std::map<LinkId, std::set<OpId>> on_their_way_;  // Acquires that have not surely arrived.
   std::vector<OpId> granted_;                      // Acquires with fences of their own.
   Hindrances hindrances_;
+  int64_t set_back_ms_ = 0;  // See ClockSetBack, of all times together.
   CallsJudge calls_;
   Promptness promptness_;
   int64_t ready_ms_ = 0;

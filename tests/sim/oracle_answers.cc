@@ -161,7 +161,8 @@ bool Oracle::HasReason(const Operation& acquire, const Refusal& refusal) const {
   if (word == "token_limit") {
     return MostHeld(0, {}, acquire.asked).tokens + acquire.group_size > limits_.tokens_max;
   }
-  if (word == "NO_RULE_EXISTS") return levels_.MayBeAbsent(acquire.flow, acquire.asked, order_);
+  if (word == "NO_RULE_EXISTS" || word == "BAD_REQUEST")
+    return levels_.MayBeAbsent(acquire.flow, acquire.asked, order_);
   // Without the name of the limit.
   if (word == "BLOCKED") {
     return HadNoRoom(acquire) || WasAtCap(acquire) || IsOverCap(acquire) ||

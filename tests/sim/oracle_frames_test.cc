@@ -1,5 +1,5 @@
 // The oracle by itself about clients of Sentinel's frames: answers tell them less, and they reach
-// the tokens of their whole namespace.
+// each other's tokens.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct FrameCourt {
     oracle.levels().Asked(oracle.Tick(), {{1, [two](const LevelSetting&) { return two; }}});
     oracle.levels().Answered(oracle.Tick(), true);
     oracle.ServerReady(false, {}, {});
+    oracle.SpeaksFrames("shop/@java");
     oracle.SessionAsked(kJava, "shop/@java");
     oracle.SessionSeen(kJava, "shop/@java");
     oracle.AcquireGranted(oracle.AcquireAsked("shop/@java", 1, 1, 0), kJava, 5, 5,
@@ -28,9 +29,7 @@ struct FrameCourt {
   void Pass(int64_t duration_ms) {
     timeline.RunUntil(timeline.now_us() + duration_ms * kMs, [] { return false; });
   }
-  OpId Release(const std::string& owner) {
-    return oracle.ReleaseAsked(owner, 5, Reach::kNamespace);
-  }
+  OpId Release(const std::string& owner) { return oracle.ReleaseAsked(owner, 5, Reach::kSentinel); }
   std::string Verdict() const {
     return oracle.violations().empty() ? "" : oracle.violations().front().substr(0, 2);
   }
@@ -69,6 +68,22 @@ TEST_CASE("a session of the same namespace may release a token, and another may 
   }
   SUBCASE("released by one of another namespace") {
     court.oracle.ReleaseAnswered(court.Release("shop2/@other"), true);
+    CHECK(court.Verdict() == "I1");
+  }
+}
+
+TEST_CASE("a token of a session that does not speak frames is out of their reach") {
+  FrameCourt court;
+  court.oracle.SessionAsked(2, "shop/worker");
+  court.oracle.SessionSeen(2, "shop/worker");
+  court.oracle.AcquireGranted(court.oracle.AcquireAsked("shop/worker", 1, 1, 0), 2, 6, 6, 4'000);
+  const OpId asked = court.oracle.ReleaseAsked("shop/@java", 6, Reach::kSentinel);
+  SUBCASE("not found") {
+    court.oracle.ReleaseAnswered(asked, false);
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("released") {
+    court.oracle.ReleaseAnswered(asked, true);
     CHECK(court.Verdict() == "I1");
   }
 }

@@ -70,7 +70,7 @@ void Oracle::CheckWhole(const SeenToken& seen, const std::vector<SeenToken>& led
 // administrator.
 bool Oracle::MayHaveEnded(const Operation& item) {
   const int64_t now_ms = timeline_->now_ms();
-  if (now_ms >= item.asked_ms + flows_[item.flow].hold_ms) return true;
+  if (now_ms >= item.asked_ms + HoldOf(item.flow, item.terms.hold_ms)) return true;
   if (now_ms >= OfflineDueMs(item.owner, item.flow)) return true;
   return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
     const Operation& op = entry.second;

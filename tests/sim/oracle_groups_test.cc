@@ -11,15 +11,15 @@ namespace {
 
 constexpr LinkId kGroupLink = 1;
 
-// Flows 1 and 2 let two in each, for 4 s, offline for 2 s; "shop/anna" is online.
+// Flows 1 and 2 let two in each, for 4 s, offline for 2 s; flow 2 for so long with all keeps,
+// unless it is 0. "shop/anna" is online.
 class GroupCourt {
  public:
-  GroupCourt() {
+  explicit GroupCourt(int64_t max_hold_ms = 0) {
     LevelSetting two{.in_force = true, .count = 2};
     const auto set = [two](const LevelSetting&) { return two; };
-    for (const int64_t flow : {1, 2}) {
-      oracle.AddFlow(flow, {.hold_ms = 4'000, .client_offline_ms = 2'000});
-    }
+    oracle.AddFlow(1, {.hold_ms = 4'000, .client_offline_ms = 2'000});
+    oracle.AddFlow(2, {.hold_ms = 4'000, .max_hold_ms = max_hold_ms, .client_offline_ms = 2'000});
     oracle.levels().Asked(oracle.Tick(), {{1, set}, {2, set}});
     oracle.levels().Answered(oracle.Tick(), true);
     oracle.ServerReady(false, {}, {});
@@ -36,6 +36,9 @@ class GroupCourt {
   }
   static SeenToken Seen(uint64_t fence, int64_t flow, uint64_t request_id) {
     return {fence, fence, "shop/anna", flow, 1, request_id};
+  }
+  void Pass(int64_t duration_ms) {
+    timeline.RunUntil(timeline.now_us() + duration_ms * kMs, [] { return false; });
   }
   // The invariant of the first violation; empty when there is none.
   std::string Verdict() const {
@@ -78,6 +81,30 @@ TEST_CASE("a part of a group in the ledger is found, unless an end may explain i
   }
   SUBCASE("a part, after an administrator took tokens of the other flow back") {
     court.oracle.ReclaimAllAsked(2, "");
+    court.oracle.Audit({GroupCourt::Seen(5, 1, 7)});
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("the longest hold of a rule, or of the request, may have ended a part of a group") {
+  SUBCASE("of the rule") {
+    GroupCourt court(/*max_hold_ms=*/300);
+    court.AskBoth(7);
+    court.Pass(301);
+    court.oracle.Audit({GroupCourt::Seen(5, 1, 7)});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("of the rule, and its time is not over") {
+    GroupCourt court(/*max_hold_ms=*/300);
+    court.AskBoth(7);
+    court.Pass(200);
+    court.oracle.Audit({GroupCourt::Seen(5, 1, 7)});
+    CHECK(court.Verdict() == "I3");
+  }
+  SUBCASE("of the request") {
+    GroupCourt court;
+    court.AskBoth(7, {.hold_ms = 300});
+    court.Pass(301);
     court.oracle.Audit({GroupCourt::Seen(5, 1, 7)});
     CHECK(court.Verdict().empty());
   }

@@ -29,7 +29,7 @@ int64_t Oracle::HoldMayEndMs(const Token& token) const {
 
 int64_t Oracle::HoldEndsMs(const Token& token) const {
   const int64_t max_hold_ms = flows_.at(token.seen.flow).max_hold_ms;
-  return max_hold_ms == 0 ? kNeverMs : token.issued_to_ms + max_hold_ms;
+  return max_hold_ms == 0 ? kNeverMs : token.issued_to_ms + max_hold_ms + set_back_ms_;
 }
 
 // Whether it has surely not timed out.

@@ -37,7 +37,8 @@ void Oracle::ServerHindered(int64_t until_ms) {
 }
 
 int64_t Oracle::UnhinderedMs(int64_t from_ms) const {
-  return hindrances_.FreeMs(from_ms, timeline_->now_ms());
+  // Its clock may be behind by as much as it was set back.
+  return hindrances_.FreeMs(from_ms, timeline_->now_ms()) - set_back_ms_;
 }
 
 // The latest moment at which it may be due: what a restart and a mass of lost clients spare it is

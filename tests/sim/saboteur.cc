@@ -257,7 +257,7 @@ void Saboteur::TamperFrame(const wire::sentinel::Response& response, char* paylo
     *status = static_cast<char>(TokenStatus::kBlocked);
   }
   if (is(Sabotage::kWrongOnline, RequestType::kPing, TokenStatus::kOk)) {
-    StoreBigEndian(data, response.count() + 1);
+    *data = static_cast<char>(response.count() + 1);
   }
   if (is(Sabotage::kFrameTwice, RequestType::kAcquire, TokenStatus::kOk)) {
     granted_in_frame_ = response.token_id();

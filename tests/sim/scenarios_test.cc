@@ -234,6 +234,37 @@ TEST_CASE("a reboot with a wall clock that was set back ends no token early, and
              "anna: has fence 1073741827 of flow 1, now 2 of 2, to hold 4000 ms");
 }
 
+TEST_CASE("a boot clock that is set back ends no token early, and stops neither start nor verify") {
+  SimRule rule = Rule();
+  rule.window_ms = 10'000;
+  Scenario s({rule});
+  SimClient& anna = s.Client("anna");
+  s.Take(&anna, 1);
+  s.Pass(1'000);
+  anna.Request(1, 1, false, false);
+  s.Pass(1'500);
+  s.server().StepBootClockBack(2'000);
+  // Until the boot clock has caught up, time stands still: the hold of 4 s is over 2 s later.
+  anna.Request(1, 1, false, false);
+  s.Pass(1'900);
+  CHECK(s.tokens_in_ledger() == 1);
+  SUBCASE("while the server runs") {}
+  SUBCASE("and the server is killed") {
+    s.Kill(/*batch_survives=*/false);
+    s.Start();
+    s.Open(&anna);
+  }
+  SUBCASE("and the server ends") {
+    s.Terminate();
+    s.Start();
+    s.Open(&anna);
+  }
+  s.world().Audit();
+  CHECK(s.tokens_in_ledger() == 1);
+  s.Pass(4'000);
+  CHECK(s.tokens_in_ledger() == 0);
+}
+
 TEST_CASE("a rule that is removed while a token is out keeps counting it, across a restart") {
   Scenario s({Rule(1)});
   SimClient& anna = s.Client("anna");

@@ -65,9 +65,9 @@ void SentinelLife::Acquire() {
   const auto& rules = world_->rules();
   const SimRule& rule = rules[prng_.Below(rules.size())];
   const int64_t count = prng_.Below(4) == 0 ? prng_.Between(1, 4) : 1;
-  const bool misfit = rule.keys > 0;
+  const bool misfit = rule.keys > 0 && !HasRule(rules, rule.flow, FlowKind::kFlow);
   // Frames have no acquire with a value.
-  if (misfit && prng_.Below(10) > 0) return Request();
+  if (rule.keys > 0 && prng_.Below(10) > 0) return Request();
   client_->Acquire(rule.flow, count, /*prioritized=*/prng_.Below(3) == 0, misfit);
 }
 

@@ -7,15 +7,6 @@
 #include "sim/lanes.h"
 
 namespace nowcalls::sim {
-namespace {
-
-std::string WordOf(TokenStatus status, RefusedBy refused_by) {
-  return std::string(refused_by == RefusedBy::kNone ? TokenStatusName(status)
-                                                    : RefusedByName(refused_by));
-}
-
-}  // namespace
-
 void SessionTap::SayGranted(uint64_t request_id, uint64_t fence, uint64_t hold_ms) {
   Say("has fence " + std::to_string(fence) + " by request id " + std::to_string(request_id) +
       ", to hold " + std::to_string(hold_ms) + " ms");
@@ -143,7 +134,7 @@ void SessionTap::AcquireAnswered(OpId op, uint64_t request_id, const wire::Acqui
     return world_.oracle->AcquireGranted(op, link_, reply.token_id, reply.fence,
                                          static_cast<int64_t>(reply.hold_ms), figures);
   }
-  const std::string word = WordOf(reply.status, reply.refused_by);
+  const std::string word = RefusalWord(reply.status, reply.refused_by);
   Say("is refused request id " + std::to_string(request_id) + ": " + word);
   judge_->AcquireAnswered(request_id, {});
   world_.oracle->AcquireRefused(op, Refusal{.word = word, .figures = figures});
@@ -194,7 +185,7 @@ void SessionTap::AllAnswered(const std::vector<OpId>& ops, const std::vector<Ite
                                   static_cast<int64_t>(reply.tokens[i].hold_ms));
   }
   if (granted) return;
-  const Refusal refusal{.word = WordOf(reply.status, reply.refused_by),
+  const Refusal refusal{.word = RefusalWord(reply.status, reply.refused_by),
                         .figures = {.now_calls = static_cast<int64_t>(reply.now_calls),
                                     .level = static_cast<int64_t>(reply.level)}};
   Say("is refused request id " + std::to_string(request_id) + ": " + refusal.word);
@@ -263,9 +254,8 @@ SessionTap::Asked SessionTap::Keep(const wire::Envelope& envelope) {
 }
 
 bool SessionTap::IsMisfit(int64_t flow, bool by_value) const {
-  const auto rule = std::find_if(world_.rules->begin(), world_.rules->end(),
-                                 [&](const SimRule& one) { return one.flow == flow; });
-  return rule != world_.rules->end() && (rule->keys > 0) != by_value;
+  return !HasRule(*world_.rules, flow, FlowKindIf(by_value)) &&
+         HasRule(*world_.rules, flow, FlowKindIf(!by_value));
 }
 
 SessionTap::Asked SessionTap::Request(const wire::Envelope& envelope) {

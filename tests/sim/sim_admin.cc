@@ -83,13 +83,13 @@ RpcCaller::Answer SimAdmin::AfterReclaim(OpId op) {
   };
 }
 
-void SimAdmin::ReclaimFlow(int64_t flow, uint32_t limit) {
-  trace_->Add("admin: reclaims flow ", flow);
-  const OpId op = oracle_->ReclaimAllAsked(flow, {});
+void SimAdmin::ReclaimFlow(int64_t flow, std::optional<FlowKind> kind, uint32_t limit) {
+  trace_->Add("admin: reclaims flow ", flow, kind ? " of one kind" : "");
+  const OpId op = oracle_->ReclaimAllAsked(flow, {}, TakeBack::kReclaim, kind);
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodeReclaimFlowRequest(
-            msgid, {.flow_id = flow, .reason = "simulated", .limit = limit}, out);
+            msgid, {.flow_id = flow, .reason = "simulated", .limit = limit, .kind = kind}, out);
       },
       AfterReclaim(op));
 }
@@ -113,12 +113,14 @@ void SimAdmin::ReclaimClient(const std::string& name_space, const std::string& c
       AfterReclaim(op));
 }
 
-void SimAdmin::Purge(int64_t flow) {
-  trace_->Add("admin: purges flow ", flow);
-  const OpId op = oracle_->ReclaimAllAsked(flow, {}, TakeBack::kPurge);
-  Call([&](uint32_t msgid,
-           wire::OutputBuffer* out) { wire::EncodePurgeRequest(msgid, {.flow_id = flow}, out); },
-       AfterReclaim(op));
+void SimAdmin::Purge(int64_t flow, FlowKind kind) {
+  trace_->Add("admin: purges flow ", flow, " ", FlowKindName(kind));
+  const OpId op = oracle_->ReclaimAllAsked(flow, {}, TakeBack::kPurge, kind);
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodePurgeRequest(msgid, {.flow_id = flow, .kind = kind}, out);
+      },
+      AfterReclaim(op));
 }
 
 }  // namespace nowcalls::sim

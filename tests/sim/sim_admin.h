@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "sim/oracle.h"
 #include "sim/rpc_caller.h"
 #include "sim/sim_rules.h"
@@ -29,11 +30,12 @@ class SimAdmin : public RpcCaller {
   void LoadRules(const std::vector<SimRule>& rules, const std::string& name_space);
   void Drain(int64_t flow, bool on);
   void Reclaim(uint64_t token);
-  void ReclaimFlow(int64_t flow, uint32_t limit);
+  // `kind`: of the flow's rules; none: both.
+  void ReclaimFlow(int64_t flow, std::optional<FlowKind> kind, uint32_t limit);
   // Of one instance, or of all.
   void ReclaimClient(const std::string& name_space, const std::string& client_id,
                      std::optional<uint64_t> instance, uint32_t limit);
-  void Purge(int64_t flow);
+  void Purge(int64_t flow, FlowKind kind);
 
  private:
   void Misunderstood(const std::string& what) override;

@@ -14,6 +14,9 @@ std::string Text(const SimClient::Wanted& wanted) {
   for (const Item& item : wanted.all) {
     text += "flow " + std::to_string(item.flow) + " count " + std::to_string(item.count) + ", ";
   }
+  for (const Item& rate : wanted.rates) {
+    text += std::to_string(rate.count) + " calls of flow " + std::to_string(rate.flow) + ", ";
+  }
   if (text.empty()) {
     text = "flow " + std::to_string(wanted.flow) + " count " + std::to_string(wanted.count);
   } else {
@@ -88,45 +91,92 @@ void SimClient::Acquire(const Wanted& wanted) {
 }
 
 void SimClient::AcquireAll(const Wanted& wanted) {
-  const std::vector<OpId> ops =
+  AskedAll asked;
+  asked.ops =
       oracle_->AcquireAllAsked(owner(), wanted.all, wanted.request_id,
                                Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
-  wire::AcquireAllParams params{.items = std::vector<wire::AcquireAllParams::Item>(ops.size()),
+  for (const Item& rate : wanted.rates) {
+    asked.calls.push_back(
+        oracle_->calls().Asked(oracle_->Tick(), {.calls = {{rate.flow, rate.count}}}));
+  }
+  std::vector<Item> all = wanted.all;
+  all.insert(all.end(), wanted.rates.begin(), wanted.rates.end());
+  wire::AcquireAllParams params{.items = std::vector<wire::AcquireAllParams::Item>(all.size()),
                                 .prioritized = wanted.prioritized,
                                 .wait_ms = wanted.wait_ms,
                                 .request_id = wanted.request_id,
                                 .hold_ms = wanted.hold_ms};
-  std::vector<std::string> keys(ops.size());
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const Item& item = wanted.all[i];
+  std::vector<std::string> keys(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Item& item = all[i];
     params.items[i].flow_id = FlowOfLane(item.flow);
     params.items[i].count = item.count;
+    params.items[i].rate = i >= wanted.all.size();
     if (!IsKeyLane(item.flow)) continue;
     keys[i] = KeyOfLane(item.flow);
     params.items[i].param = Param{ParamType::kString, keys[i]};
   }
   Call([&](uint32_t msgid,
            wire::OutputBuffer* out) { wire::EncodeAcquireAllRequest(msgid, params, out); },
-       [this, ops, wanted, at = link(), session = owner()](const wire::Response* response) {
+       [this, asked, wanted, at = link(), session = owner()](const wire::Response* response) {
          if (response == nullptr) return;
          if (response->error) {
            Say("is told " + response->error->message);
-           for (const OpId op : ops) oracle_->AcquireRefused(op);
+           for (const OpId op : asked.ops) oracle_->AcquireRefused(op);
+           for (const CallsId calls : asked.calls) oracle_->calls().GroupRefused(calls);
            return;
          }
          const auto reply = wire::DecodeAcquireAllReply(response->result);
          if (!reply.ok()) return Misunderstood(reply.status().message());
          oracle_->SessionSeen(at, session);
-         AllAnswered(wanted, ops, at, *reply);
+         AllAnswered(wanted, asked, at, *reply);
        });
+}
+
+// A rate is taken with the grant, unless a grant before is repeated.
+void SimClient::RatesGranted(const Wanted& wanted, const AskedAll& asked,
+                             const wire::AcquireAllReply& reply) {
+  for (size_t i = 0; i < asked.calls.size(); ++i) {
+    const wire::AcquireAllReply::Token& rate = reply.tokens[asked.ops.size() + i];
+    if (rate.token_id != 0 || rate.fence != 0) {
+      oracle_->Violation("S4 " + name() + " was given a token for a rate of " + Text(wanted));
+    }
+    if (wanted.request_id != 0 || rate.hold_ms > 0) {
+      oracle_->calls().MayHavePassed(asked.calls[i]);
+    } else {
+      oracle_->calls().Answered(oracle_->Tick(), asked.calls[i], TokenStatus::kOk, 0);
+    }
+  }
+}
+
+// The rate that is named is judged, unless a token of the same flow may be meant.
+void SimClient::RatesRefused(const Wanted& wanted, const AskedAll& asked,
+                             const wire::AcquireAllReply& reply) {
+  std::vector<size_t> named;
+  for (size_t i = 0; i < asked.calls.size(); ++i) {
+    if (FlowOfLane(wanted.rates[i].flow) == reply.flow_id) named.push_back(i);
+  }
+  const bool of_token = std::any_of(wanted.all.begin(), wanted.all.end(), [&](const Item& item) {
+    return FlowOfLane(item.flow) == reply.flow_id;
+  });
+  for (size_t i = 0; i < asked.calls.size(); ++i) {
+    const bool judged = named.size() == 1 && named.front() == i && !of_token &&
+                        reply.status != TokenStatus::kNotAvailable;
+    if (judged) {
+      oracle_->calls().Answered(oracle_->Tick(), asked.calls[i], reply.status, 0);
+    } else {
+      oracle_->calls().GroupRefused(asked.calls[i]);
+    }
+  }
 }
 
 // A refusal is judged by the item whose flow it names, or by the first; the others were not in its
 // way.
-void SimClient::AllAnswered(const Wanted& wanted, const std::vector<OpId>& ops, LinkId at,
+void SimClient::AllAnswered(const Wanted& wanted, const AskedAll& asked, LinkId at,
                             const wire::AcquireAllReply& reply) {
+  const std::vector<OpId>& ops = asked.ops;
   const bool granted = reply.status == TokenStatus::kOk;
-  if (reply.tokens.size() != (granted ? ops.size() : 0)) {
+  if (reply.tokens.size() != (granted ? ops.size() + asked.calls.size() : 0)) {
     return oracle_->Violation("I3 " + name() + " was given " + std::to_string(reply.tokens.size()) +
                               " tokens of " + Text(wanted));
   }
@@ -142,10 +192,10 @@ void SimClient::AllAnswered(const Wanted& wanted, const std::vector<OpId>& ops, 
       oracle_->AcquireGranted(ops[i], at, token.token_id, token.fence,
                               static_cast<int64_t>(token.hold_ms));
     }
-    return;
+    return RatesGranted(wanted, asked, reply);
   }
-  const std::string word(reply.refused_by == RefusedBy::kNone ? TokenStatusName(reply.status)
-                                                              : RefusedByName(reply.refused_by));
+  RatesRefused(wanted, asked, reply);
+  const std::string word = RefusalWord(reply.status, reply.refused_by);
   Say("is refused all, for flow " + std::to_string(reply.flow_id) + ": " + word);
   if (reply.refused_by != RefusedBy::kSuperseded) unsettled_.erase(wanted.request_id);
   const Refusal refusal{.word = word,
@@ -157,9 +207,14 @@ void SimClient::AllAnswered(const Wanted& wanted, const std::vector<OpId>& ops, 
     if (FlowOfLane(wanted.all[i].flow) == reply.flow_id) named.push_back(ops[i]);
   }
   if (reply.flow_id == 0) named.push_back(ops.front());
-  if (named.empty()) Misunderstood("a refusal by flow " + std::to_string(reply.flow_id));
+  const bool by_rate = std::any_of(wanted.rates.begin(), wanted.rates.end(), [&](const Item& item) {
+    return FlowOfLane(item.flow) == reply.flow_id;
+  });
+  if (named.empty() && !by_rate) {
+    Misunderstood("a refusal by flow " + std::to_string(reply.flow_id));
+  }
   for (const OpId op : ops) {
-    const bool judged = named.size() == 1 && op == named.front();
+    const bool judged = named.size() == 1 && op == named.front() && !by_rate;
     oracle_->AcquireRefused(op, judged ? std::optional<Refusal>(refusal) : std::nullopt);
   }
 }
@@ -202,10 +257,8 @@ void SimClient::AcquireOne(const Wanted& wanted) {
              std::string(RefusedByName(reply->refused_by)));
          // Another request with the same id may still be answered.
          if (reply->refused_by != RefusedBy::kSuperseded) unsettled_.erase(wanted.request_id);
-         const std::string_view word = reply->refused_by == RefusedBy::kNone
-                                           ? TokenStatusName(reply->status)
-                                           : RefusedByName(reply->refused_by);
-         oracle_->AcquireRefused(op, Refusal{.word = std::string(word), .figures = figures});
+         const std::string word = RefusalWord(reply->status, reply->refused_by);
+         oracle_->AcquireRefused(op, Refusal{.word = word, .figures = figures});
        });
 }
 

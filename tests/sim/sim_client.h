@@ -39,8 +39,9 @@ class SimClient : public RpcCaller {
     std::optional<uint64_t> wait_ms{};
     bool prioritized = false;
     uint64_t request_id = 0;
-    uint64_t hold_ms = 0;     // 0: as long as the rule allows.
-    std::vector<Item> all{};  // What an acquire_all asks for, instead of flow and count.
+    uint64_t hold_ms = 0;       // 0: as long as the rule allows.
+    std::vector<Item> all{};    // What an acquire_all asks for, instead of flow and count.
+    std::vector<Item> rates{};  // Calls a second that it asks for with these, behind them.
   };
   struct Held {
     uint64_t token = 0;
@@ -89,8 +90,16 @@ class SimClient : public RpcCaller {
   void Misunderstood(const std::string& what) override;
   void AcquireOne(const Wanted& wanted);
   void AcquireAll(const Wanted& wanted);
-  void AllAnswered(const Wanted& wanted, const std::vector<OpId>& ops, LinkId at,
+  struct AskedAll {
+    std::vector<OpId> ops{};       // Of Wanted::all.
+    std::vector<CallsId> calls{};  // Of Wanted::rates.
+  };
+  void AllAnswered(const Wanted& wanted, const AskedAll& asked, LinkId at,
                    const wire::AcquireAllReply& reply);
+  void RatesGranted(const Wanted& wanted, const AskedAll& asked,
+                    const wire::AcquireAllReply& reply);
+  void RatesRefused(const Wanted& wanted, const AskedAll& asked,
+                    const wire::AcquireAllReply& reply);
   void Granted(const Wanted& wanted, const wire::AcquireReply& reply);
   void Hold(const Wanted& wanted, uint64_t token);
   void Forget(uint64_t token);

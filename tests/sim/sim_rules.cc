@@ -1,5 +1,6 @@
 #include "sim/sim_rules.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "sim/lanes.h"
@@ -29,6 +30,11 @@ WindowFacts SimRule::Window() const {
           .in_ledger = window_ms >= kInLedgerMs && keys == 0,
           .shadow = shadow,
           .name_space = name_space};
+}
+
+bool HasRule(const std::vector<SimRule>& rules, int64_t flow, FlowKind kind) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const SimRule& rule) { return rule.flow == flow && rule.kind() == kind; });
 }
 
 std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_space) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "sim/oracle.h"
 
 namespace nowcalls::sim {
@@ -36,12 +37,16 @@ struct SimRule {
   int64_t window_ms = 1'000;
   int64_t samples = 10;
 
+  FlowKind kind() const { return FlowKindIf(keys > 0); }
   // What its acquires count against (lanes.h).
   std::vector<int64_t> lanes() const;
 
   FlowFacts Facts(double resource_timeout_factor) const;
   WindowFacts Window() const;
 };
+
+// Whether the flow id has such a rule, present or not.
+bool HasRule(const std::vector<SimRule>& rules, int64_t flow, FlowKind kind);
 
 // Those of the namespace that are present.
 std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_space);

@@ -43,6 +43,7 @@ void SimSentinel::Open(bool steady) {
   Connect(steady);
   if (!may_send()) return;
   Say("connects as " + owner());
+  oracle_->SpeaksFrames(owner());
   if (identity_.pings) Ping();
 }
 
@@ -115,7 +116,7 @@ void SimSentinel::Forget(uint64_t token) {
 
 void SimSentinel::Release(uint64_t token) {
   AskForSession();
-  const OpId op = oracle_->ReleaseAsked(owner(), token, Reach::kNamespace);
+  const OpId op = oracle_->ReleaseAsked(owner(), token, Reach::kSentinel);
   Say("releases");
   Call(
       RequestType::kRelease,
@@ -137,7 +138,7 @@ void SimSentinel::Release(uint64_t token) {
 
 void SimSentinel::Keep(uint64_t token) {
   AskForSession();
-  const OpId op = oracle_->KeepAsked(owner(), token, link(), Reach::kNamespace);
+  const OpId op = oracle_->KeepAsked(owner(), token, link(), Reach::kSentinel);
   Say("keeps");
   Call(
       RequestType::kKeep,
@@ -230,8 +231,8 @@ void SimSentinel::SendRude(Rude rude) {
       return call(/*type=*/0, kHead - 1, TokenStatus::kBadRequest, /*answered=*/0);
     case Rude::kEmpty: EncodeFrame(0, 0, 0, &frame); return Send(frame.view());
     case Rude::kOversized:
-      EncodeFrame(0, 0, wire::sentinel::kPayloadBytesMax + 1, &frame);
-      return Send(frame.view());
+      return call(kUnknown, wire::sentinel::kPayloadBytesMax + 1, TokenStatus::kBadRequest,
+                  kUnknown);
     case Rude::kOtherNamespace:
       if (!identity_.pings) return;
       return Call(

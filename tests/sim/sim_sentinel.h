@@ -33,7 +33,7 @@ enum class Rude : uint8_t {
   kCutData,         // BAD_REQUEST: the data of its type is cut off.
   kHeadOnly,        // BAD_REQUEST: only the xid.
   kEmpty,           // Nothing.
-  kOversized,       // Nothing: it is skipped.
+  kOversized,       // BAD_REQUEST, as soon as its head is there.
   kOtherNamespace,  // FAIL, once it has a session.
 };
 inline constexpr int kRudeCount = 6;

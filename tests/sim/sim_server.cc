@@ -198,6 +198,13 @@ void SimServer::Stall(int64_t duration_us) {
   until = std::max(until, world_.timeline->now_us() + duration_us);
 }
 
+void SimServer::StepBootClockBack(int64_t by_ms) {
+  world_.faults->Count(Fault::kBootStep);
+  world_.trace->Add("machine: the boot clock is set back by ", by_ms, " ms");
+  if (watch_.set_back) watch_.set_back(by_ms);
+  Hindered(world_.machine->StepBootBack(by_ms));
+}
+
 void SimServer::Heal() {
   healed_ = true;
   calls_left_ = -1;

@@ -53,6 +53,7 @@ class SimServer final : public engine::Driver {
     std::function<void()> ready;             // Recovered; no client has been heard yet.
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
+    std::function<void(int64_t by_ms)> set_back{};  // The boot clock; `hindered` follows.
     std::function<void()> synced{};  // All that is in the ledger outlives the machine.
     std::function<void()> lost{};    // The machine has lost batches; `died` follows.
   };
@@ -80,6 +81,8 @@ class SimServer final : public engine::Driver {
   void RebootSoon(int calls);
   void Terminate();  // SIGTERM.
   void Stall(int64_t duration_us);
+  // The machine's boot clock. The ledger's stands still until the boot clock has caught up.
+  void StepBootClockBack(int64_t by_ms);
   // While on, no commit that begins comes to its end.
   void HoldCommits(bool on);
   // Whether the batch under way survives the next death; by seed unless told.

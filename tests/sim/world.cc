@@ -76,6 +76,7 @@ World::World(const WorldOptions& options)
   server_.SetWatch({.died = [this](bool orderly) { OnDied(orderly); },
                     .ready = [this] { OnReady(); },
                     .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
+                    .set_back = [this](int64_t by_ms) { oracle_.ClockSetBack(by_ms); },
                     .synced = [this] { oracle_.LedgerSynced(); },
                     .lost = [this] { OnBatchesLost(); }});
 }

@@ -11,6 +11,7 @@
 
 #include "core/books.h"
 #include "core/loading.h"
+#include "core/notices.h"
 #include "core/rules/param_items.h"
 
 namespace nowcalls::testing {
@@ -66,12 +67,19 @@ class ContentReader : public store::LedgerVisitor {
 
 class CoreLoader : public store::LedgerVisitor {
  public:
-  explicit CoreLoader(core::Core* core) : core_(core) {}
+  CoreLoader(core::Core* core, uint32_t format_version)
+      : core_(core), format_version_(format_version) {}
 
-  Status OnFormat(const ledger::Format&) override { return {}; }
+  Status OnFormat(const ledger::Format& format) override {
+    ledger::Format found = format;
+    if (format_version_ != 0) found.version = format_version_;
+    core_->loading().SetFormat(found);
+    return {};
+  }
   Status OnClock(const ledger::ClockMark&) override { return {}; }
   Status OnSeal(const ledger::Seal& found) override {
     seal = found;
+    core_->loading().ExpectSeal(found);
     return {};
   }
   Status OnWatermark(int64_t) override { return {}; }
@@ -94,6 +102,7 @@ class CoreLoader : public store::LedgerVisitor {
 
  private:
   core::Core* core_;
+  const uint32_t format_version_;
 };
 
 void AppendToken(const ledger::Token& token, std::ostringstream* out) {
@@ -180,8 +189,8 @@ LedgerContent ReadLedger(store::Store* store) {
   return reader.content;
 }
 
-Status LoadCore(store::Store* store, Instant now, core::Core* core) {
-  CoreLoader loader(core);
+Status LoadCore(store::Store* store, Instant now, core::Core* core, uint32_t format_version) {
+  CoreLoader loader(core, format_version);
   NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
   NOWCALLS_RETURN_IF_ERROR(core->FinishLoad(loader.seal));
   core->Begin(now);
@@ -222,11 +231,11 @@ std::string TokensText(const LedgerContent& content) {
 
 std::string NowCallsText(const core::Core& core) {
   std::ostringstream out;
-  for (const auto& [id, slot] : core.flows().by_id()) {
+  for (const auto& [key, slot] : core.flows().by_key()) {
     const core::Flow& flow = core.flows().at(slot);
     if (flow.tokens.size == 0) continue;
-    out << "flow " << id << " now_calls " << flow.lane.now_calls << " tokens " << flow.tokens.size
-        << (flow.rule == nullptr ? " removed" : "") << "\n";
+    out << core::FlowText(key) << " now_calls " << flow.lane.now_calls << " tokens "
+        << flow.tokens.size << (flow.rule == nullptr ? " removed" : "") << "\n";
   }
   for (const auto& [id, slot] : core.books().sessions().by_id()) {
     const core::SessionState& session = core.books().sessions().at(slot);
@@ -250,7 +259,7 @@ std::string FindWrongKey(const core::Core& core) {
     sums[key].first += core.tokens().at(slot).count;
     ++sums[key].second;
   }
-  for (const auto& [id, flow_slot] : core.flows().by_id()) {
+  for (const auto& [id, flow_slot] : core.flows().by_key()) {
     for (const core::KeySlot key : keys.WaitingOf(flow_slot)) {
       if (keys.at(key).lane.waiting() == 0) return "the keys that wait";
       sums[key];
@@ -285,14 +294,14 @@ std::string FindWrongBook(const core::Core& core) {
   }
   if (static_cast<uint64_t>(total) != core.books().live_count_sum())
     return "the sum over all tokens";
-  for (const auto& [id, slot] : core.flows().by_id()) {
+  for (const auto& [key, slot] : core.flows().by_key()) {
     const core::Flow& flow = core.flows().at(slot);
     const int64_t listed =
         SumOf(core, flow.tokens, TokenOrder::kFlow,
               [&, at = slot](const auto& entry) { return entry.flow_slot == at; });
     const int64_t now_calls = flow.lane.now_calls;
     if (listed != now_calls || flow_sums[slot] != now_calls) {
-      return "nowCalls of flow " + std::to_string(id);
+      return "nowCalls of " + core::FlowText(key);
     }
     if (flow.held_by_session != nullptr) {
       int64_t held_sum = 0;
@@ -300,18 +309,18 @@ std::string FindWrongBook(const core::Core& core) {
         if (held != held_sums[{slot, session}]) held_sum = INT64_MIN;
         held_sum += held;
       }
-      if (held_sum != now_calls) return "what sessions hold of flow " + std::to_string(id);
+      if (held_sum != now_calls) return "what sessions hold of " + core::FlowText(key);
     }
     const auto& ended = flow.counters.ended;
     if (flow.held_times.Read().count() !=
         std::accumulate(ended.begin(), ended.end(), uint64_t{0})) {
-      return "how long tokens of flow " + std::to_string(id) + " were held";
+      return "how long tokens of " + core::FlowText(key) + " were held";
     }
     const auto longest_wait_ms = static_cast<uint64_t>(flow.counters.longest_wait_ms);
     if (longest_wait_ms != (flow.waited_times ? flow.waited_times->longest_ms() : 0)) {
-      return "how long waits for flow " + std::to_string(id) + " were";
+      return "how long waits for " + core::FlowText(key) + " were";
     }
-    if (flow.rule == nullptr && flow.tokens.size == 0) return "unused flow " + std::to_string(id);
+    if (flow.rule == nullptr && flow.tokens.size == 0) return "unused " + core::FlowText(key);
   }
   size_t waiters = 0;
   for (const auto& [id, slot] : core.books().sessions().by_id()) {
@@ -353,7 +362,7 @@ void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view 
   REQUIRE(core_->ReplaceRules(step(), {&set}).ToString() == "ok");
   const core::NamespaceSlot space = core_->flows().FindNamespace(name_space);
   const size_t now_there =
-      space == core::kNoNamespace ? 0 : core_->flows().name_space(space).rule_ids.size();
+      space == core::kNoNamespace ? 0 : core_->flows().name_space(space).rule_keys.size();
   REQUIRE(now_there == rules.size());
   AfterCall();
 }
@@ -494,22 +503,27 @@ void CoreHarness::Commit() {
   batch_.Clear();
 }
 
-void CoreHarness::Restart(int64_t down_ms) {
+void CoreHarness::Restart(int64_t down_ms, uint32_t format_version) {
   batch_.Clear();
   now_ = now_ + down_ms;
   core_ = std::make_unique<core::Core>(options_);
-  REQUIRE(LoadCore(&store_, now_, core_.get()).ToString() == "ok");
+  REQUIRE(LoadCore(&store_, now_, core_.get(), format_version).ToString() == "ok");
 }
 
 int64_t CoreHarness::NowCalls(int64_t flow) const {
-  const core::FlowSlot slot = core_->flows().Find(FlowId{flow});
-  return slot == core::kNoFlow ? 0 : core_->flows().at(slot).lane.now_calls;
+  int64_t sum = 0;
+  for (const core::FlowSlot slot : core_->flows().FindAll(FlowId{flow})) {
+    sum += core_->flows().at(slot).lane.now_calls;
+  }
+  return sum;
 }
 
 uint64_t CoreHarness::Ended(int64_t flow, EndReason reason) const {
-  const core::FlowSlot slot = core_->flows().Find(FlowId{flow});
-  if (slot == core::kNoFlow) return 0;
-  return core_->flows().at(slot).counters.ended[static_cast<size_t>(reason)];
+  uint64_t sum = 0;
+  for (const core::FlowSlot slot : core_->flows().FindAll(FlowId{flow})) {
+    sum += core_->flows().at(slot).counters.ended[static_cast<size_t>(reason)];
+  }
+  return sum;
 }
 
 bool CoreHarness::IsLive(TokenId token) const {

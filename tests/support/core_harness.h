@@ -67,7 +67,8 @@ struct LedgerContent {
 LedgerContent ReadLedger(store::Store* store);
 
 // Loads everything in `store` into a new core. The core is usable only if the status is ok.
-Status LoadCore(store::Store* store, Instant now, core::Core* core);
+// `format_version`: what to take the ledger for; 0: what it says.
+Status LoadCore(store::Store* store, Instant now, core::Core* core, uint32_t format_version = 0);
 
 // What a core keeps of the ends of tokens, oldest first.
 std::vector<ledger::HistoryEntry> HistoryOf(const core::Core& core);
@@ -136,8 +137,9 @@ class CoreHarness {
 
   void Commit();
   // A crash: the open batch is lost. The server is ready again `down_ms` later.
-  void Restart(int64_t down_ms = 0);
+  void Restart(int64_t down_ms = 0, uint32_t format_version = 0);
 
+  // Of all flows of the id.
   int64_t NowCalls(int64_t flow) const;
   uint64_t Ended(int64_t flow, EndReason reason) const;
   bool IsLive(TokenId token) const;

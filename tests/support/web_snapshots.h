@@ -12,9 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "web/http.h"
 #include "web/series.h"
 #include "web/snapshot.h"
 #include "web/snapshot_source.h"
+
+namespace nowcalls::web {
+
+inline FlowKey OfFlow(int64_t id) { return {FlowId{id}, FlowKind::kFlow}; }
+inline FlowKey ByValue(int64_t id) { return {FlowId{id}, FlowKind::kValue}; }
+
+}  // namespace nowcalls::web
 
 namespace nowcalls::testing {
 
@@ -46,6 +54,14 @@ inline FlowLook LookAt(int64_t flow_id, const std::string& name_space, const std
   return look;
 }
 
+// The same of a rule by value.
+inline FlowLook LookAtValues(int64_t flow_id, const std::string& name_space,
+                             const std::string& resource, const Calls& calls) {
+  FlowLook look = LookAt(flow_id, name_space, resource, calls);
+  look.row.kind = FlowKindName(FlowKind::kValue);
+  return look;
+}
+
 // A look `s` seconds behind kNowS.
 inline Snapshot SnapshotAt(int64_t s, std::vector<FlowLook> flows) {
   Snapshot snapshot;
@@ -58,6 +74,16 @@ inline Snapshot SnapshotAt(int64_t s, std::vector<FlowLook> flows) {
   return snapshot;
 }
 
+// Of a response that is whole or comes in pieces.
+inline std::string WholeBody(const web::Response& response) {
+  std::string body = response.body;
+  if (!response.stream_ends) return body;
+  for (std::string piece = response.stream(); !piece.empty(); piece = response.stream()) {
+    body += piece;
+  }
+  return body;
+}
+
 // Keeps what is watched.
 class FixedSource : public web::SnapshotSource {
  public:
@@ -67,7 +93,7 @@ class FixedSource : public web::SnapshotSource {
 
   web::SnapshotPtr latest() const override { return snapshot; }
   const web::Series& series() const override { return points; }
-  void WatchFlow(int64_t flow_id) override { flows.insert(flow_id); }
+  void WatchFlow(const FlowKey& flow) override { flows.insert(flow); }
   void WatchSession(uint64_t session) override { session_details.insert(session); }
   void WatchSessions() override { sessions = true; }
   void WatchHistory() override { history = true; }
@@ -75,7 +101,7 @@ class FixedSource : public web::SnapshotSource {
 
   const std::shared_ptr<Snapshot> snapshot;
   web::Series points;
-  std::set<int64_t> flows;
+  std::set<FlowKey> flows;
   std::set<uint64_t> session_details;
   bool sessions = false;
   bool history = false;

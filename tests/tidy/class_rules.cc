@@ -23,15 +23,6 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \n") + 1 - begin);
 }
 
-bool HasWord(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    const bool begins = at == 0 || !IsWordChar(text[at - 1]);
-    if (begins && (end == text.size() || !IsWordChar(text[end]))) return true;
-  }
-  return false;
-}
-
 // Of text behind its opening bracket: what is behind the closing one.
 std::string_view BehindBrackets(std::string_view text, char open, char close) {
   int depth = 1;

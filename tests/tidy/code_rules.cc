@@ -102,6 +102,7 @@ bool Applies(const Ban& ban, const SourceFile& file) {
 bool IsUse(Use use, std::string_view code, size_t begin, size_t end) {
   if (begin > 0 && IsWordChar(code[begin - 1])) return false;
   if (end < code.size() && IsWordChar(code[end])) return false;
+  if (code.substr(end).starts_with(".h>")) return false;  // The name of a library's header.
   if (use == Use::kWord) return true;
   const auto before = code.substr(0, begin);
   if (before.ends_with(".") || before.ends_with("->")) return false;

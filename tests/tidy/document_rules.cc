@@ -46,8 +46,8 @@ enum class Kind { kBlank, kText, kHeading, kTable, kCode };
 Kind KindOf(std::string_view line, Kind before) {
   if (IsBlank(line)) return Kind::kBlank;
   if (line.starts_with("#")) return Kind::kHeading;
-  if (Trimmed(line).starts_with("|")) return Kind::kTable;
-  return line.starts_with("    ") && before != Kind::kText ? Kind::kCode : Kind::kText;
+  if (line.starts_with("    ") && before != Kind::kText) return Kind::kCode;
+  return Trimmed(line).starts_with("|") ? Kind::kTable : Kind::kText;
 }
 
 std::vector<Kind> KindsOf(const std::vector<std::string_view>& lines) {
@@ -207,6 +207,61 @@ SizeLimit LimitOf(const std::string& path) {
   return {0, 0};
 }
 
+// Where a row of a table is divided into cells.
+std::vector<size_t> BarsOf(std::string_view row) {
+  std::vector<size_t> bars;
+  bool code = false;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (row[i] == '\\') {
+      ++i;
+    } else if (row[i] == '`') {
+      code = !code;
+    } else if (row[i] == '|' && !code) {
+      bars.push_back(i);
+    }
+  }
+  return bars;
+}
+
+bool IsDashes(std::string_view row) {
+  return row.find_first_not_of("|-: ") == std::string_view::npos &&
+         row.find('-') != std::string_view::npos;
+}
+
+// Why `line` is no heading; empty when it is one.
+std::string WrongWithHeading(std::string_view line) {
+  const size_t level = std::min(line.find_first_not_of('#'), line.size());
+  const std::string_view title = line.substr(level);
+  if (level > 6) return "a heading has at most six levels";
+  if (title.size() < 2 || title[0] != ' ' || title[1] == ' ') {
+    return "put one blank between # and the title";
+  }
+  if (title.back() == ' ' || title.find(" :") != std::string_view::npos) {
+    return "take the blank behind the title or before its colon away";
+  }
+  return {};
+}
+
+// The names of classes, "Sweep" or "core::Sweep", that the first cell of a row has in `code`.
+std::vector<std::string> ClassesIn(std::string_view row) {
+  const auto bars = BarsOf(row);
+  if (bars.size() < 2) return {};
+  std::string_view cell = row.substr(bars[0], bars[1] - bars[0]);
+  std::vector<std::string> names;
+  for (size_t open = cell.find('`'); open != std::string_view::npos; open = cell.find('`')) {
+    cell.remove_prefix(open + 1);
+    const size_t close = std::min(cell.find('`'), cell.size());
+    std::string_view name = cell.substr(0, close);
+    cell.remove_prefix(std::min(close + 1, cell.size()));
+    if (name.rfind("::") != std::string_view::npos) name.remove_prefix(name.rfind("::") + 2);
+    const bool word = std::all_of(name.begin(), name.end(), IsWordChar);
+    if (word && !name.empty() && std::isupper(static_cast<unsigned char>(name[0])) != 0) {
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
 // A file or folder is entered unless it is build/ or its name begins with a dot.
 bool IsEntered(const fs::directory_entry& entry, const fs::path& root) {
   const std::string name = entry.path().filename().string();
@@ -314,6 +369,93 @@ Findings CheckDecisions(const Document& document) {
     if (i == lines.size()) break;
     const auto title = Trimmed(lines[i].substr(lines[i].find_first_not_of('#')));
     if (BeginsItem(title)) heading = i + 1;
+  }
+  return findings;
+}
+
+Findings CheckHeadings(const Document& document) {
+  Findings findings;
+  const auto lines = Lines(document.text);
+  const auto kinds = KindsOf(lines);
+  size_t before = 0;  // Level of the heading before; 0: none.
+  if (kinds.empty() || kinds[0] != Kind::kHeading) {
+    findings.push_back(At(document.path, 1) + "begin the document with a heading");
+  }
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (kinds[i] != Kind::kHeading) continue;
+    const size_t level = std::min(lines[i].find_first_not_of('#'), lines[i].size());
+    std::string wrong = WrongWithHeading(lines[i]);
+    if (wrong.empty() && level > before + 1) wrong = "a level of headings is left out";
+    if (wrong.empty() && level == 1 && before > 0) wrong = "a document has one heading with one #";
+    if (!wrong.empty()) findings.push_back(At(document.path, i + 1) + wrong);
+    before = level;
+  }
+  return findings;
+}
+
+Findings CheckTables(const Document& document) {
+  Findings findings;
+  const auto lines = Lines(document.text);
+  const auto kinds = KindsOf(lines);
+  size_t cells = 0;  // Bars of a row of this table; 0: outside of tables.
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (kinds[i] != Kind::kTable) {
+      cells = 0;
+      continue;
+    }
+    const auto bars = BarsOf(lines[i]);
+    if (cells == 0 && (i + 1 == lines.size() || !IsDashes(lines[i + 1]))) {
+      findings.push_back(At(document.path, i + 1) + "a table needs a head and |---| below it");
+    }
+    if (cells == 0) cells = bars.size();
+    if (lines[i].find_last_not_of(' ') != bars.back()) {
+      findings.push_back(At(document.path, i + 1) + "end the row of the table with |");
+    } else if (bars.size() != cells) {
+      findings.push_back(At(document.path, i + 1) + "the row has " +
+                         std::to_string(bars.size() - 1) + " cells, and its table " +
+                         std::to_string(cells - 1));
+    }
+  }
+  return findings;
+}
+
+Findings CheckPhrases(const Document& document) {
+  static const std::map<std::string, std::string> phrases = {
+      {"will come", "say what there is, not what will come"},
+      {"will be added", "say what there is, not what will be added"},
+      {"ho may enter", "leave who may include a room to the table of src/README.md"},
+      {"hat it includes", "leave what a room may include to the table of src/README.md"}};
+  if (!document.path.starts_with("src/")) return {};
+  Findings findings;
+  for (const auto& [line, text] : PassagesOf(document)) {
+    std::string flat = text;
+    std::replace(flat.begin(), flat.end(), '\n', ' ');
+    for (const auto& [phrase, advice] : phrases) {
+      const size_t at = flat.find(phrase);
+      if (at == std::string::npos) continue;
+      const auto further = static_cast<size_t>(LineAt(text, at)) - 1;
+      findings.push_back(At(document.path, line + further) + advice);
+    }
+  }
+  return findings;
+}
+
+Findings CheckClassNames(const Document& document, const std::vector<SourceFile>& sources) {
+  if (!document.path.starts_with("src/") || document.path == "src/README.md") return {};
+  if (!document.path.ends_with("/README.md")) return {};
+  const std::string room = fs::path(document.path).parent_path().string() + "/";
+  Findings findings;
+  const auto lines = Lines(document.text);
+  const auto kinds = KindsOf(lines);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (kinds[i] != Kind::kTable) continue;
+    for (const auto& name : ClassesIn(lines[i])) {
+      const bool known = std::any_of(sources.begin(), sources.end(), [&](const SourceFile& file) {
+        return (file.path.starts_with(room) || file.path.starts_with("include/")) &&
+               HasWord(file.code, name);
+      });
+      if (!known) findings.push_back(At(document.path, i + 1) + "the room has no " + name);
+    }
   }
   return findings;
 }

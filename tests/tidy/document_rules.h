@@ -1,5 +1,5 @@
-// Rules about documents (*.md): short lines and sentences, bounded size, and links that lead
-// somewhere. Thread: any.
+// Rules about documents (*.md): short lines and sentences, bounded size, whole headings and tables,
+// and links and names that lead somewhere. Thread: any.
 //
 // Text means what a reader reads as prose: paragraphs, list items and quotes. Headings, tables and
 // code are not text.
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tidy/include_rules.h"
+#include "tidy/source_file.h"
 
 namespace nowcalls::tidy {
 
@@ -40,6 +41,22 @@ Findings CheckSentences(const Document& document);
 
 // A numbered decision of src/MODULE/README.md ("### 3. Title") has at most 10 lines of text.
 Findings CheckDecisions(const Document& document);
+
+// A document begins with its only heading of the first level. "#" to "######" are followed by one
+// blank and a title without blanks around it or before a colon, and no level is left out.
+Findings CheckHeadings(const Document& document);
+
+// A row of a table begins and ends with '|' and has as many cells as the row of dashes that follows
+// the table's head. A '|' within `code` or behind a backslash divides nothing.
+Findings CheckTables(const Document& document);
+
+// What drifts because nobody reads it again: promises ("will come"), and lists of who may include a
+// room, which is what the table in src/README.md is for. Of documents below src/.
+Findings CheckPhrases(const Document& document);
+
+// A class that the first column of a table in src/MODULE/README.md names is one of the module:
+// `sources` has it as a word in a file below src/MODULE/ or include/.
+Findings CheckClassNames(const Document& document, const std::vector<SourceFile>& sources);
 
 // Relative links lead to one of `paths`, and anchors to a heading of their document. Links to the
 // web are not followed.

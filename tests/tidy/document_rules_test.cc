@@ -94,6 +94,67 @@ TEST_CASE("a long decision of a module is found") {
   CHECK(check("tests/README.md", 11).empty());
 }
 
+TEST_CASE("a heading that a formatter has torn is found") {
+  const auto check = [](const std::string& text) { return CheckHeadings({"a.md", text}); };
+  CHECK(check("# base: all\n\n## `Two`: 2\n\n### 3. Three\n\n## Two\n").empty());
+  CHECK(check("# One\n\n```\n#two\n```\n\n    #three\n").empty());
+  CHECK(check("#base : all\n") == Findings{"a.md:1: put one blank between # and the title"});
+  CHECK(check("#  base\n").size() == 1);
+  CHECK(check("#\n").size() == 1);
+  CHECK(check("# base : all\n").size() == 1);
+  CHECK(check("# base \n").size() == 1);
+  CHECK(check("Text.\n\n# One\n") == Findings{"a.md:1: begin the document with a heading"});
+  CHECK(check("# One\n\n### Three\n") == Findings{"a.md:3: a level of headings is left out"});
+  CHECK(check("# One\n\n# Two\n") == Findings{"a.md:3: a document has one heading with one #"});
+  CHECK(check("# One\n\n####### Seven\n").size() == 1);
+}
+
+TEST_CASE("a table that a formatter has torn is found") {
+  const auto check = [](const std::string& rows) {
+    return CheckTables({"a.md", "Text.\n\n" + rows});
+  };
+  const std::string head = "| a | b |\n|---|---|\n";
+  CHECK(check(head + "| 1 | 2 |\n\n" + "| a |\n|:-:|\n| 1 |\n").empty());
+  CHECK(check(head + "| `x|y` | x \\| y |\n").empty());
+  CHECK(check("```\n| a | b\n```\n\n    | c | d\n").empty());
+  CHECK(check(head + "| 1 | 2;\n") == Findings{"a.md:5: end the row of the table with |"});
+  CHECK(check(head + "| 1 | 2 | | 3 | 4 |\n") ==
+        Findings{"a.md:5: the row has 5 cells, and its table 2"});
+  CHECK(check(head + "| 1 |\n").size() == 1);
+  CHECK(check("| 1 | 2 |\n| 3 | 4 |\n") ==
+        Findings{"a.md:3: a table needs a head and |---| below it"});
+}
+
+TEST_CASE("promises and lists of who may include a room are found") {
+  const auto check = [](const std::string& path, const std::string& text) {
+    return CheckPhrases({path, "# Core\n\n" + text});
+  };
+  CHECK(check("src/core/README.md", "Frames have come. Whoever enters may stay.\n").empty());
+  CHECK(check("tests/README.md", "Frames will come.\n").empty());
+  CHECK(check("src/core/README.md", "Text.\nFrames will\ncome.\n") ==
+        Findings{"src/core/README.md:4: say what there is, not what will come"});
+  CHECK(check("src/core/README.md", "**Who may enter**: engine.\n").size() == 1);
+  CHECK(check("src/core/README.md", "Text. **What\nit includes**: base.\n").size() == 1);
+}
+
+TEST_CASE("a class that a room's table names and the room does not have is found") {
+  const auto check = [](const std::string& path, const std::string& cell) {
+    return CheckClassNames({path, "# Core\n\n| part | for |\n|---|---|\n| " + cell + " | `Z` |\n"},
+                           {ParseSource("src/core/a.h", "class Sweep {};  // Comment.\n"),
+                            ParseSource("src/engine/b.h", "class Engine {};\n"),
+                            ParseSource("include/nowcalls/c.h", "class Client {};\n")});
+  };
+  for (const char* cell :
+       {"`Sweep`", "`core::Sweep`", "`Client`, with `Sweep`", "`a.h`", "Swept"}) {
+    CHECK_MESSAGE(check("src/core/README.md", cell).empty(), std::string(cell));
+  }
+  CHECK(check("src/core/README.md", "`Sweep`, `Engine`") ==
+        Findings{"src/core/README.md:5: the room has no Engine"});
+  CHECK(check("src/core/README.md", "`Swee`").size() == 1);
+  CHECK(check("src/core/README.md", "`Comment`").size() == 1);
+  CHECK(check("src/README.md", "`Engine`, `Nobody`").empty());
+}
+
 TEST_CASE("links to files, folders, headings and the web are followed as far as they can be") {
   for (const char* link :
        {"b.md", "../data", "../data/", "../data/x", "#here", "b.md#one", "b.md#one-1",
@@ -139,8 +200,7 @@ TEST_CASE("a table of layers that is not the include matrix is found") {
            "| `engine` | x | base, wire, ledger, core |\n" +
            "| `web` | x | base, wire, client |\n" +
            "| `server` | x | base, wire, ledger, core, engine, store, backup, recovery, client, " +
-           "web |\n" +
-           "| `command` | x | base, wire, client, library |\n" +
+           "web |\n" + "| `command` | x | base, wire, client, library |\n" +
            "| `recovery` | x | base, ledger, core, store |\n" +
            "| `embedded` | x | base, wire, ledger, core, engine, store, recovery, client, " +
            "library |\n" + "| `admin` | x | base, wire, ledger, core, store, backup, client |\n" +

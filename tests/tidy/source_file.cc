@@ -146,6 +146,15 @@ std::vector<std::string_view> Lines(std::string_view text) {
   return lines;
 }
 
+bool HasWord(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || !IsWordChar(text[at - 1]);
+    if (begins && (end == text.size() || !IsWordChar(text[end]))) return true;
+  }
+  return false;
+}
+
 int LineAt(std::string_view text, size_t offset) {
   const auto before = text.substr(0, offset);
   return 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));

@@ -38,6 +38,9 @@ std::vector<std::string_view> Lines(std::string_view text);
 // A letter, a digit or an underscore.
 bool IsWordChar(char c);
 
+// Whether `word` stands in `text` with no such character beside it.
+bool HasWord(std::string_view text, std::string_view word);
+
 // The line, from 1, of an offset.
 int LineAt(std::string_view text, size_t offset);
 

@@ -112,6 +112,21 @@ TEST_CASE("no decision of a module takes more than ten lines") {
   for (const auto& document : Documents()) Report(CheckDecisions(document));
 }
 
+TEST_CASE("headings and tables of documents are whole") {
+  for (const auto& document : Documents()) {
+    Report(CheckHeadings(document));
+    Report(CheckTables(document));
+  }
+}
+
+TEST_CASE("documents promise nothing, and leave who includes whom to one table") {
+  for (const auto& document : Documents()) Report(CheckPhrases(document));
+}
+
+TEST_CASE("classes that a room's README lists are classes of the room") {
+  for (const auto& document : Documents()) Report(CheckClassNames(document, Tree()));
+}
+
 TEST_CASE("links of documents lead to files and headings that exist") {
   Report(CheckLinks(Documents(), LoadPaths(NOWCALLS_SOURCE_DIR)));
 }

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 import urllib.request
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import nowcalls
 from support import BIN_DIR, PATIENCE_S, Server, poll_until, rule
@@ -30,8 +30,10 @@ def http_address(server: Server) -> Tuple[str, int]:
 class Site:
     """A server with rules and its HTTP address."""
 
-    def __init__(self, *rules: Dict[str, Any]) -> None:
-        self.server = Server("--http", "127.0.0.1:0")
+    def __init__(
+        self, *rules: Dict[str, Any], http: str = "127.0.0.1:0", arguments: Sequence[str] = ()
+    ) -> None:
+        self.server = Server("--http", http, *arguments)
         self.address = http_address(self.server)
         if rules:
             self.server.call("rules_load", "default", json.dumps(rules))
@@ -63,8 +65,8 @@ class Site:
 
 
 class WebTest(unittest.TestCase):
-    def site(self, *rules: Dict[str, Any]) -> Site:
-        site = Site(*rules)
+    def site(self, *rules: Dict[str, Any], **options: Any) -> Site:
+        site = Site(*rules, **options)
         self.addCleanup(site.server.remove)
         return site
 
@@ -101,8 +103,50 @@ class WebTest(unittest.TestCase):
 
     def test_two_requests_in_one_piece_are_both_answered(self) -> None:
         site = self.site()
-        get = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        get = b"GET /api/server HTTP/1.1\r\nHost: localhost\r\n\r\n"
         self.assertEqual(site.raw(get + get).count(b"HTTP/1.1 200 OK"), 2)
+
+    def test_a_disk_that_is_low_leaves_the_server_ready_and_is_a_figure(self) -> None:
+        site = self.site(arguments=("--disk-free-low-bytes", str(1 << 50)))
+        self.assertTrue(poll_until(lambda: site.metric("nowcalls_ledger_disk_low 1")))
+        status, body = site.ask("/readyz")
+        self.assertEqual((status, json.loads(body)["status"]), (200, "ok"))
+        self.assertEqual(site.ask("/healthz")[0], 200)
+
+    def test_readers_of_streams_lock_neither_probes_nor_scrapes_of_their_address_out(self) -> None:
+        site = self.site(rule(7, 3))
+        get = b"GET /api/stream?view=flows HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        readers: List[socket.socket] = []
+        for _ in range(64):
+            reader = socket.create_connection(site.address, timeout=PATIENCE_S)
+            self.addCleanup(reader.close)
+            reader.sendall(get)
+            self.assertIn(b" 200 OK", reader.recv(65536))
+            readers.append(reader)
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            site.ask("/api/server")
+        for path in ("/healthz", "/readyz", "/metrics"):
+            self.assertEqual(site.ask(path)[0], 200, path)
+
+    def test_a_name_with_several_addresses_is_served_at_each(self) -> None:
+        site = self.site(http="localhost:0")
+        line = next(line for line in site.server.log().splitlines() if "health on http" in line)
+        addresses = re.findall(r"http://(?:\[([^]]+)\]|([\d.]+)):(\d+)/", line)
+        self.assertEqual(len({port for _, _, port in addresses}), 1)
+        for v6, v4, port in addresses:
+            connection = http.client.HTTPConnection(v6 or v4, int(port), timeout=PATIENCE_S)
+            self.addCleanup(connection.close)
+            connection.request("GET", "/healthz")
+            self.assertEqual(connection.getresponse().status, 200)
+
+    def test_a_rebound_name_is_refused_and_a_proxys_name_is_not(self) -> None:
+        arguments = ("--insecure-listen", "--http-hosts", "Calls.example", "--http-hosts", "calls")
+        site = self.site(http="0.0.0.0:0", arguments=arguments)
+        status, text = site.ask("/", Host="rebound.evil.example")
+        self.assertEqual(status, 421)
+        self.assertIn("name the host in http-hosts", text)
+        for host in ("calls.example:443", "calls", "10.1.2.3", "localhost", "[::1]:80"):
+            self.assertEqual(site.ask("/", Host=host)[0], 200, host)
 
     def test_hostile_requests_are_bounded_and_others_are_served(self) -> None:
         site = self.site(rule(7, 3))
@@ -286,7 +330,9 @@ class ServiceManagerTest(unittest.TestCase):
                 finally:
                     for name in environment:
                         del os.environ[name]
-                told = {notified.recv(100) for _ in range(4)}
+                received = [notified.recv(100) for _ in range(5)]
+                self.assertTrue(received[0].startswith(b"EXTEND_TIMEOUT_USEC="), received)
+                told = {said for said in received if not said.startswith(b"EXTEND_TIMEOUT_USEC=")}
                 self.assertEqual(told, {b"READY=1", b"WATCHDOG=1"})
                 server.terminate()
                 while (last := notified.recv(100)) == b"WATCHDOG=1":

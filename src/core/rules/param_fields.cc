@@ -200,7 +200,9 @@ void ReadParamFlow(const json& object, Rule* rule, std::string* error) {
   rule->max_queueing_time_ms = 0;
   fields.String("limitApp", kResourceBytesMax, &rule->limit_app);
   fields.Integer("grade", 0, 1, &rule->grade);
-  if (fields.FindSet("paramIdx") == nullptr) fields.Fail("paramIdx", "is missing");
+  // Without it, and with keys that belong to it, the author may have meant another kind. Sentinel
+  // writes null where nobody has set it.
+  if (!object.contains("paramIdx")) fields.Fail("paramIdx", "is missing");
   fields.Integer("paramIdx", INT32_MIN, kInt32Max, &param.index);
   fields.Count("count", &rule->count);
   fields.Integer("controlBehavior", 0, 3, &rule->control_behavior);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
@@ -85,19 +86,31 @@ struct Rule {
   double max_per_client_percent = 0;  // The same in percent of the level; 0: no cap.
   bool shadow = false;                // Count what would be refused, but grant it.
 
-  // Of sentinel-golang's flow.Rule: `count` calls are allowed in each window_interval_ms, not in
-  // each second. The next two are only its.
+  // `count` calls are allowed in each window_interval_ms, not in each second: countPerWindow, which
+  // is our own, and every flow.Rule of sentinel-golang.
   bool count_per_interval = false;
+  // A flow.Rule of sentinel-golang. The next two are only its.
+  bool is_go_flow = false;
   int32_t token_calculate_strategy = 0;
   int32_t warm_up_cold_factor = 0;
   std::optional<ParamRule> param;
 
+  FlowKey key() const { return {flow_id, FlowKindIf(param.has_value())}; }
   // Whether the rule says that its count limits calls a second; the request decides.
   bool says_rate() const { return grade != 0; }
-  // How long `count` calls a second, or their like under a hotspot.Rule, are counted together.
+  // A hotspot.Rule of sentinel-golang: `count` calls in each duration_ms.
+  bool in_buckets() const {
+    return param.has_value() && param->algorithm != ParamRule::Algorithm::kWindow;
+  }
+  // How long calls are counted together.
   int64_t rate_interval_ms() const {
-    const bool in_buckets = param.has_value() && param->algorithm != ParamRule::Algorithm::kWindow;
-    return in_buckets ? param->duration_ms : window_interval_ms;
+    return in_buckets() ? param->duration_ms : window_interval_ms;
+  }
+  // How many calls `share`, the count or an item's, allows in rate_interval_ms; not yet rounded.
+  double CallsInInterval(double share) const {
+    constexpr double kMsPerSecond = 1000;
+    if (count_per_interval || in_buckets()) return share;
+    return share * window_interval_ms / kMsPerSecond;
   }
   bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;

@@ -37,6 +37,7 @@ void ReadFlow(FieldReader* fields, Rule* rule) {
 // Of sentinel-golang's flow.Rule. Go's default for every number is 0.
 void ReadGoFlow(FieldReader* fields, Rule* rule) {
   rule->count_per_interval = true;
+  rule->is_go_flow = true;
   rule->warm_up_period_sec = 0;
   rule->max_queueing_time_ms = 0;
   fields->Count("threshold", &rule->count);
@@ -76,7 +77,7 @@ void ReadMaxPerClient(FieldReader* fields, Rule* rule) {
 void ReadCommonCluster(FieldReader* fields, Rule* rule) {
   int32_t threshold_type = 0;
   if (fields->FindSet("flowId") == nullptr) {
-    const bool is_plain = !rule->param.has_value() && !rule->count_per_interval;
+    const bool is_plain = !rule->param.has_value() && !rule->is_go_flow;
     fields->Fail("flowId", is_plain
                                ? "is missing; it must be > 0"
                                : "is missing; it must be > 0, the number that clients ask with");
@@ -105,6 +106,7 @@ void ReadWindow(FieldReader* fields, Rule* rule) {
   if (rule->window_interval_ms % rule->sample_count != 0) {
     fields->Fail("windowIntervalMs", "must be divisible by sampleCount");
   }
+  fields->Bool("countPerWindow", &rule->count_per_interval);
 }
 
 // Of a rule that has its interval outside of clusterConfig: ten buckets, or as many as divide it.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/counted.h"
 #include "base/limits.h"
 #include "base/near_name.h"
 #include "base/text.h"
@@ -105,7 +106,7 @@ class SetReader {
   const std::vector<RepeatedKey>& repeated_;
   ParsedRules parsed_;
   RuleKeys keys_;
-  absl::flat_hash_set<int64_t> flow_ids_;
+  absl::flat_hash_set<FlowKey> flows_;
   // Of the object that is being read.
   size_t position_ = 0;
   std::string where_;
@@ -138,7 +139,11 @@ Status SetReader::ReadElement(const json& element) {
   if (!recognised_.wrapped) return ReadObject(element);
   const json& object = element.at(kWrapper);
   where_ = Describe(object, position_);
-  return ReadObject(object);
+  const std::string other = KeyBesideWrapped(element);
+  if (other.empty()) return ReadObject(object);
+  return Refusal(Quoted(other) + " and " + Quoted(std::string(kWrapper) + "." + other) +
+                 " differ; the rule is the object " + Quoted(kWrapper) +
+                 ", so leave out what is beside it");
 }
 
 Status SetReader::ReadObject(const json& object) {
@@ -214,8 +219,9 @@ Status SetReader::Add(const json& object) {
     return Refusal(wrong + HintAt(wrong.substr(0, wrong.find(' ')), object) +
                    (missing ? KindHint() : ""));
   }
-  if (!flow_ids_.insert(rule.flow_id.value).second) {
-    return Refusal("clusterConfig.flowId appears twice in this set");
+  if (!flows_.insert(rule.key()).second) {
+    return Refusal(std::string("clusterConfig.flowId appears twice in this set") +
+                   (rule.param.has_value() ? ", in two rules by value" : ""));
   }
   for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(recognised_.kind, object)) {
     parsed_.ignored.Add(where_ + ": " + misspelling.Sentence());
@@ -267,6 +273,13 @@ std::vector<std::string> RuleRemarks::Lines() const {
   const size_t others = count_ - texts_.size();
   if (others > 0) lines.push_back(std::to_string(others) + " " + std::string(more_are_));
   return lines;
+}
+
+Status ParsedRules::CheckStrict() const {
+  if (warnings() == 0) return {};
+  const std::string first = (ignored.count() > 0 ? ignored : warned).Lines().front();
+  return Status::InvalidArgument(Counted(warnings(), "warning") +
+                                 ", and rules-strict takes none; the first: " + first);
 }
 
 std::vector<std::string> ParsedRules::Remarks() const {

@@ -47,13 +47,18 @@ struct ParsedRules {
   RuleRemarks ignored{"more keys are ignored"};  // Keys that are probably misspelt (RuleKeys).
   RuleRemarks warned{"more warnings"};           // Keys that come twice, and RuleWarnings.
 
+  // What may be a mistake. A rule with clusterMode false says what it is.
+  size_t warnings() const { return ignored.count() + warned.count(); }
+  // kInvalidArgument if there are warnings: how many, and the first.
+  Status CheckStrict() const;
   // All of them: what the author of the rules should know.
   std::vector<std::string> Remarks() const;
 };
 
 // kInvalidArgument names the rule (its position from 1, resource, flowId), the field and the
-// reason, or the line where the JSON is wrong. A flowId that appears twice is an error. "[]" is a
-// set without rules. Time and memory grow linearly with the text.
+// reason, or the line where the JSON is wrong. Two rules of one kind with one flowId are an error;
+// one of the flow and one by value are not. "[]" is a set without rules. Time and memory grow
+// linearly with the text.
 Result<ParsedRules> ParseRules(std::string_view text);
 
 // One rule object, as RuleToJson writes it. clusterMode is not looked at.

@@ -28,7 +28,8 @@ std::vector<std::string> NamesIn(const json& object) {
 // A rule that is written with every key of its kind.
 Rule SampleOf(RuleKind kind) {
   Rule rule;
-  rule.count_per_interval = kind == RuleKind::kGoFlow;
+  rule.count_per_interval = true;
+  rule.is_go_flow = kind == RuleKind::kGoFlow;
   const bool is_go = kind == RuleKind::kGoHotParameter;
   if (is_go || kind == RuleKind::kHotParameter) {
     rule.param.emplace();

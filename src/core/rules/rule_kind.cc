@@ -223,6 +223,18 @@ std::vector<std::string> PerParameterKeys() {
 }
 
 RecognisedRule RecogniseRule(const json& object) {
+  // Sentinel's dashboard wraps some kinds: {"id": 1, "app": "a", "rule": {...}}. What it writes
+  // beside the rule may look like a rule itself.
+  RecognisedRule inside;
+  const json* const wrapped = ObjectIn(object, kWrapper);
+  if (wrapped != nullptr) {
+    inside = RecogniseRule(*wrapped);
+    // One wrapper is all that the dashboard puts around.
+    const bool twice = inside.wrapped;
+    if (!inside.key.empty()) inside.key = std::string(kWrapper) + "." + inside.key;
+    inside.wrapped = inside.kind == RuleKind::kHotParameter;
+    if (inside.wrapped && !twice) return inside;
+  }
   Found found = EvidenceIn(object);
   // Keys of a flow.Rule, which has no count, are unknown keys of a FlowRule.
   if (IsGo(found) && Spelling(object, "count").has_value()) found = {};
@@ -240,13 +252,18 @@ RecognisedRule RecogniseRule(const json& object) {
   if (auto key = AuthorityKey(object))
     return {.kind = RuleKind::kAuthority, .key = *std::move(key)};
   if (LooksLikeFlow(object)) return {.kind = RuleKind::kFlow};
-  // Sentinel's dashboard wraps some kinds: {"id": 1, "app": "a", "rule": {...}}.
-  if (const json* wrapped = ObjectIn(object, kWrapper)) {
-    RecognisedRule inside = RecogniseRule(*wrapped);
-    if (inside.wrapped) return {};  // One wrapper is all that the dashboard puts around.
-    inside.wrapped = inside.kind == RuleKind::kHotParameter;
-    if (!inside.key.empty()) inside.key = std::string(kWrapper) + "." + inside.key;
-    if (inside.wrapped || !IsSupported(inside.kind)) return inside;
+  return wrapped != nullptr && !IsSupported(inside.kind) ? inside : RecognisedRule();
+}
+
+std::string KeyBesideWrapped(const json& object) {
+  // The dashboard's own, of the entry in its list.
+  constexpr std::string_view kOfEntry[] = {"id", "app", "ip", "port", "gmtCreate", "gmtModified"};
+  const json& rule = object.at(kWrapper);
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(std::begin(kOfEntry), std::end(kOfEntry), key) != std::end(kOfEntry)) continue;
+    const auto same = rule.find(key);
+    if (same == rule.end() || same->is_null() || value.is_null()) continue;
+    if (*same != value) return key;
   }
   return {};
 }
@@ -256,7 +273,7 @@ RuleKind KindOf(const Rule& rule) {
     return rule.param->algorithm == ParamRule::Algorithm::kWindow ? RuleKind::kHotParameter
                                                                   : RuleKind::kGoHotParameter;
   }
-  return rule.count_per_interval ? RuleKind::kGoFlow : RuleKind::kFlow;
+  return rule.is_go_flow ? RuleKind::kGoFlow : RuleKind::kFlow;
 }
 
 RuleKind KindAsWritten(const json& object) {

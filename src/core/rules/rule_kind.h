@@ -72,6 +72,9 @@ std::vector<std::string> PerParameterKeys();
 // the value null counts as absent.
 RecognisedRule RecogniseRule(const nlohmann::json& object);
 
+// A key of an object with a wrapped rule that has another value than that of the rule; empty: none.
+std::string KeyBesideWrapped(const nlohmann::json& object);
+
 // The kind as which RuleToJson writes the rule, and the kind of an object that it has written. Both
 // are supported ones.
 RuleKind KindOf(const Rule& rule);

@@ -4,17 +4,24 @@
 #ifndef NOWCALLS_CORE_RULES_RULE_WARNINGS_H_
 #define NOWCALLS_CORE_RULES_RULE_WARNINGS_H_
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "core/rules/rule.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
 
-// A level of 0 by rounding; fields without effect; strings that look like numbers in a map of
-// specificItems. `rule` is what `object` was read as.
+// Counts that rounding makes 0 or clearly less; fields without effect; rules that Sentinel or
+// sentinel-golang would not take; strings that look like numbers in a map of specificItems. `rule`
+// is what `object` was read as.
 std::vector<std::string> RuleWarnings(const nlohmann::json& object, const Rule& rule);
+
+// Rules whose calls a second their namespace's guard refuses before they do. `guard`: requests a
+// second, 0 for none.
+RuleRemarks GuardWarnings(const std::vector<Rule>& rules, uint32_t guard);
 
 }  // namespace nowcalls::core
 

@@ -62,6 +62,13 @@ class ClusterWriter {
     cluster_.Member("fallbackToLocalWhenFail", rule.fallback_to_local_when_fail);
   }
   ObjectWriter& own() { return cluster_; }
+  // Our countPerWindow is written where it says something, so that a FlowRule of Sentinel's keeps
+  // its bytes.
+  void Window() {
+    cluster_.Member("sampleCount", int64_t{rule_.sample_count});
+    cluster_.Member("windowIntervalMs", int64_t{rule_.window_interval_ms});
+    if (rule_.count_per_interval) cluster_.Member("countPerWindow", true);
+  }
   void Close() {
     cluster_.Member("resourceTimeout", rule_.resource_timeout_ms);
     cluster_.Member("resourceTimeoutStrategy", int64_t{rule_.resource_timeout_strategy});
@@ -96,8 +103,7 @@ void WriteFlow(const Rule& rule, std::string* out) {
   object.Key("clusterConfig");
   ClusterWriter cluster(rule, out);
   cluster.own().Member("strategy", int64_t{rule.cluster_strategy});
-  cluster.own().Member("sampleCount", int64_t{rule.sample_count});
-  cluster.own().Member("windowIntervalMs", int64_t{rule.window_interval_ms});
+  cluster.Window();
   cluster.Close();
   object.Close();
 }
@@ -174,8 +180,7 @@ void WriteParamFlow(const Rule& rule, std::string* out) {
   object.Member("clusterMode", true);
   object.Key("clusterConfig");
   ClusterWriter cluster(rule, out);
-  cluster.own().Member("sampleCount", int64_t{rule.sample_count});
-  cluster.own().Member("windowIntervalMs", int64_t{rule.window_interval_ms});
+  cluster.Window();
   cluster.own().Member("paramsMaxCapacity", int64_t{rule.param->values_max});
   cluster.Close();
   object.Close();

@@ -67,30 +67,70 @@ void ReclaimFlow(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeReclaimFlow(call.request.params, &params, &error))
     return ReplyError(call, error);
-  ReplyReclaimed(call, call.core()->ReclaimFlow(call.step, FlowId{params.flow_id}, params.limit,
-                                                {call.connection->peer, params.reason}));
+  ReplyReclaimed(
+      call, call.core()->ReclaimFlow(call.step, {FlowId{params.flow_id}, params.kind}, params.limit,
+                                     {call.connection->peer, params.reason}));
 }
 
 void Purge(const Call& call) {
   wire::PurgeParams params;
   wire::RequestError error;
   if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
-  ReplyReclaimed(call, call.core()->Purge(call.step, FlowId{params.flow_id}, params.limit,
-                                          {call.connection->peer, params.reason}));
+  ReplyReclaimed(call, call.core()->Purge(call.step, {FlowId{params.flow_id}, params.kind},
+                                          params.limit, {call.connection->peer, params.reason}));
 }
 
 void Drain(const Call& call) {
   wire::DrainParams params;
   wire::RequestError error;
   if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
-  const Result<core::DrainAnswer> answer = call.core()->Drain(
-      call.step, FlowId{params.flow_id}, params.on, {call.connection->peer, params.reason});
+  const Result<core::DrainAnswer> answer =
+      call.core()->Drain(call.step, {FlowId{params.flow_id}, params.kind}, params.on,
+                         {call.connection->peer, params.reason});
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status().WithContext("drain")));
   wire::EncodeDrain(call.request.msgid,
                     {.status = answer->status,
                      .now_calls = static_cast<uint64_t>(answer->now_calls),
                      .tokens = answer->tokens},
                     call.AfterCommit());
+}
+
+void ReclaimNamespace(const Call& call) {
+  wire::ReclaimNamespaceParams params;
+  wire::RequestError error;
+  if (!wire::DecodeReclaimNamespace(call.request.params, &params, &error)) {
+    return ReplyError(call, error);
+  }
+  const Result<core::NamespacePage> page = call.core()->ActOnNamespace(
+      call.step, core::NamespaceAct::kReclaim,
+      {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
+      {call.connection->peer, params.reason});
+  if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("reclaim_namespace")));
+  wire::EncodeReclaimNamespace(
+      call.request.msgid,
+      {page->reclaimed.reclaimed, static_cast<uint64_t>(page->reclaimed.next_flow)},
+      call.AfterCommit());
+}
+
+void DrainNamespace(const Call& call) {
+  wire::DrainNamespaceParams params;
+  wire::RequestError error;
+  if (!wire::DecodeDrainNamespace(call.request.params, &params, &error)) {
+    return ReplyError(call, error);
+  }
+  const Result<core::NamespacePage> page = call.core()->ActOnNamespace(
+      call.step, params.on ? core::NamespaceAct::kDrain : core::NamespaceAct::kUndrain,
+      {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
+      {call.connection->peer, params.reason});
+  if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("drain_namespace")));
+  const core::DrainPage& drained = page->drained;
+  wire::EncodeDrainNamespace(call.request.msgid,
+                             {.status = drained.status,
+                              .now_calls = static_cast<uint64_t>(drained.now_calls),
+                              .tokens = drained.tokens,
+                              .rules = drained.rules,
+                              .next_flow = static_cast<uint64_t>(drained.next_flow)},
+                             call.AfterCommit());
 }
 
 void RulesLoad(const Call& call) {

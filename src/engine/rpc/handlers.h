@@ -6,10 +6,12 @@
 #define NOWCALLS_ENGINE_RPC_HANDLERS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "core/core.h"
 #include "engine/outputs.h"
 #include "engine/rpc/service.h"
+#include "nowcalls/param.h"
 
 namespace nowcalls::engine::rpc {
 
@@ -23,9 +25,10 @@ void RequestParam(const Call& call);
 void Release(const Call& call);
 void Keep(const Call& call);
 void Cancel(const Call& call);
-// The answer to an acquire, now or later.
+// The answer to an acquire, now or later. `value`: of the parameter, if its limit refuses.
 void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
-                  const core::AcquireAnswer& answer);
+                  const core::AcquireAnswer& answer,
+                  const std::optional<Param>& value = std::nullopt);
 
 // The same for an acquire_all.
 void ReplyAcquireAll(Outputs* outputs, Connection* connection, uint32_t msgid,
@@ -37,6 +40,8 @@ void ReclaimClient(const Call& call);
 void ReclaimFlow(const Call& call);
 void Purge(const Call& call);
 void Drain(const Call& call);
+void ReclaimNamespace(const Call& call);
+void DrainNamespace(const Call& call);
 void RulesLoad(const Call& call);
 void Backup(const Call& call);
 

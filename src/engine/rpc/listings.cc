@@ -1,15 +1,17 @@
 // Listings: rules, flows, tokens, sessions, history, and the figures of the server.
-#include <limits>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/books.h"
+#include "core/reclaims.h"
 #include "core/rules/rule_json.h"
 #include "core/top_values.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
 #include "wire/figures.h"
+#include "wire/flow_cursor.h"
 #include "wire/json.h"
 #include "wire/rows.h"
 
@@ -20,33 +22,39 @@ namespace {
 // loop. A page that reaches it has fewer rows than asked, perhaps none, and a cursor.
 constexpr size_t kPageCostMax = 2000;
 constexpr size_t kLookCost = 1;           // An entry, whether it matches or not.
+constexpr size_t kFlowLooks = 16;         // Of a flow's row: its held times are summed up.
 constexpr size_t kRuleBytesPerCost = 64;  // Of a rule that becomes a row.
 
-// Fills one page from an ordered map of slots, behind the cursor. `add_row` adds a row or none, and
-// returns the price. Returns the next cursor, the last key looked at; 0 at the end.
+// Fills one page from an ordered map of slots, from `it` on. `add_row` adds a row or none, and
+// returns the price. Returns where the next page begins.
 template <typename Map, typename Rows, typename AddRow>
-uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddRow add_row) {
-  using Key = typename Map::key_type;
-  if (page.cursor > static_cast<uint64_t>(std::numeric_limits<Key>::max())) return 0;
-  uint64_t last = 0;
-  auto it = map.upper_bound(static_cast<Key>(page.cursor));
+auto FillPage(const Call& call, const Map& map, typename Map::const_iterator it, uint32_t limit,
+              Rows* rows, AddRow add_row) {
   size_t cost = 0;
-  for (; it != map.end() && rows->size() < page.limit && cost < kPageCostMax; ++it) {
+  for (; it != map.end() && rows->size() < limit && cost < kPageCostMax; ++it) {
     cost += add_row(it->second);
-    last = static_cast<uint64_t>(it->first);
   }
-  return it == map.end() ? 0 : last;
+  call.core()->books().looks() += cost;
+  return it;
 }
 
-// kNoFlow: the call is answered with an error.
-core::FlowSlot FindFlow(const Call& call, int64_t flow_id) {
-  const core::FlowSlot slot = call.core()->flows().Find(FlowId{flow_id});
-  if (slot == core::kNoFlow) {
-    ReplyErrorAfterCommit(call, {wire::ErrorCode::kBadParams,
-                                 std::string(wire::MethodName(call.request.method)) + ": flow_id " +
-                                     std::to_string(flow_id) + " has neither a rule nor tokens"});
+// Returns the next cursor; 0 at the end.
+template <typename Rows, typename AddRow>
+uint64_t FillFlowPage(const Call& call, const wire::PageParams& page, Rows* rows, AddRow add_row) {
+  const auto& map = call.core()->flows().by_key();
+  const auto begin = map.upper_bound(wire::CoveredBy(page.cursor));
+  const auto next = FillPage(call, map, begin, page.limit, rows, add_row);
+  return next == map.end() ? 0 : wire::FlowCursor(std::prev(next)->first, next->first);
+}
+
+// One or two; none: the call is answered with an error.
+std::vector<core::FlowSlot> FindFlows(const Call& call, const FlowChoice& choice) {
+  std::vector<core::FlowSlot> slots = call.core()->flows().FindAll(choice);
+  if (slots.empty()) {
+    ReplyErrorAfterCommit(call, ErrorOf(core::NoSuchFlow(choice).WithContext(
+                                    std::string(wire::MethodName(call.request.method)))));
   }
-  return slot;
+  return slots;
 }
 
 }  // namespace
@@ -56,15 +64,14 @@ void RulesList(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeRulesList(call.request.params, &params, &error)) return ReplyError(call, error);
   std::vector<wire::RuleRow> rows;
-  const uint64_t next =
-      FillPage(call.core()->flows().by_id(), params.page, &rows, [&](core::FlowSlot slot) {
-        const core::Flow& flow = call.core()->flows().at(slot);
-        if (!flow.active()) return kLookCost;
-        const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
-        if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
-        rows.push_back({name_space, core::RuleToJson(*flow.rule)});
-        return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
-      });
+  const uint64_t next = FillFlowPage(call, params.page, &rows, [&](core::FlowSlot slot) {
+    const core::Flow& flow = call.core()->flows().at(slot);
+    if (!flow.active()) return kLookCost;
+    const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
+    if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
+    rows.push_back({flow.key().kind, name_space, core::RuleToJson(*flow.rule)});
+    return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
+  });
   wire::EncodeRulesPage(call.request.msgid, rows, next, call.AfterCommit());
 }
 
@@ -72,10 +79,11 @@ void Flow(const Call& call) {
   wire::FlowParams params;
   wire::RequestError error;
   if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::FlowSlot slot = FindFlow(call, params.flow_id);
-  if (slot == core::kNoFlow) return;
-  wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), slot, call.step.now),
-                   call.AfterCommit());
+  const auto slots = FindFlows(call, {FlowId{params.flow_id}, params.kind});
+  if (slots.empty()) return;
+  wire::FlowRow row = RowOf(*call.core(), slots.front(), call.step.now);
+  if (slots.size() > 1) row.by_value.push_back(RowOf(*call.core(), slots.back(), call.step.now));
+  wire::EncodeFlow(call.request.msgid, row, call.AfterCommit());
 }
 
 void Flows(const Call& call) {
@@ -84,11 +92,11 @@ void Flows(const Call& call) {
   if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
     return ReplyError(call, error);
   std::vector<wire::FlowRow> rows;
-  const uint64_t next =
-      FillPage(call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
-        rows.push_back(RowOf(*call.core(), slot, call.step.now));
-        return kLookCost;
-      });
+  const uint64_t next = FillFlowPage(call, page, &rows, [&](core::FlowSlot slot) {
+    rows.push_back(RowOf(*call.core(), slot, call.step.now));
+    call.core()->books().looks() += kFlowLooks;
+    return kLookCost;
+  });
   wire::EncodeFlowPage(call.request.msgid, rows, next, call.AfterCommit());
 }
 
@@ -96,10 +104,12 @@ void Params(const Call& call) {
   wire::ValuesParams params;
   wire::RequestError error;
   if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::FlowSlot slot = FindFlow(call, params.flow_id);
-  if (slot == core::kNoFlow) return;
+  const auto slots = FindFlows(call, FlowId{params.flow_id});
+  if (slots.empty()) return;
+  const core::FlowSlot slot = slots.back();  // That by value, or one without values.
   const std::vector<core::ValueUse> top =
-      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms);
+      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms,
+                      params.by_minute ? core::TopBy::kMinute : core::TopBy::kInterval);
   std::vector<wire::ParamRow> rows;
   rows.reserve(top.size());
   for (const core::ValueUse& use : top) rows.push_back(RowOf(*call.core(), slot, use));
@@ -110,7 +120,8 @@ void Waiters(const Call& call) {
   wire::WaitersParams params;
   wire::RequestError error;
   if (!wire::DecodeWaiters(call.request.params, &params, &error)) return ReplyError(call, error);
-  core::WaiterFilter filter{.client_id = params.client_id, .instance = params.instance};
+  core::WaiterFilter filter{
+      .kind = params.kind, .client_id = params.client_id, .instance = params.instance};
   if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
   std::vector<wire::WaiterRow> rows;
   for (const core::WaiterPlace& waiter :
@@ -130,6 +141,7 @@ void Tokens(const Call& call) {
   filter.instance = params.instance;
   if (params.session.has_value()) filter.session = SessionId{*params.session};
   filter.min_age_ms = params.min_age_ms;
+  filter.kind = params.kind;
   Result<core::TokenPage> page = call.core()->ListTokens(call.step.now, call.connection->id, filter,
                                                          params.page.limit, params.page.cursor);
   if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("tokens")));
@@ -147,12 +159,14 @@ void Sessions(const Call& call) {
   if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
     return ReplyError(call, error);
   std::vector<wire::SessionRow> rows;
-  const uint64_t next =
-      FillPage(call.core()->books().sessions().by_id(), page, &rows, [&](core::SessionSlot slot) {
+  const auto& by_id = call.core()->books().sessions().by_id();
+  const auto next = FillPage(
+      call, by_id, by_id.upper_bound(page.cursor), page.limit, &rows, [&](core::SessionSlot slot) {
         rows.push_back(RowOf(*call.core(), call.core()->books().sessions().at(slot)));
         return kLookCost;
       });
-  wire::EncodeSessionPage(call.request.msgid, rows, next, call.AfterCommit());
+  const uint64_t cursor = next == by_id.end() ? 0 : std::prev(next)->first;
+  wire::EncodeSessionPage(call.request.msgid, rows, cursor, call.AfterCommit());
 }
 
 void History(const Call& call) {

@@ -24,7 +24,7 @@ constexpr Cost kMassReclaim{.base = 100, .per_kib = 32, .work = true};
 constexpr Cost kWholeTurn{.base = kWorkPerTurn, .work = true};
 // All waiters of a flow are answered; threads and files are begun.
 constexpr Cost kPartOfTurn{.base = kWorkPerTurn / 8, .work = true};
-// All keys, or all flows and waiters, of the server are looked at.
+// All keys of the server are looked at.
 constexpr Cost kSearchOfAll{.base = kWorkPerTurn, .per_kib = 4, .work = true, .shows = true};
 
 // In the order of wire::Method.
@@ -53,8 +53,10 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
     {Id::kRequestParam, kCall, Role::kEveryone, Changes::kNothing, RequestParam},
     {Id::kParams, kSearchOfAll, Role::kEveryone, Changes::kNothing, Params},
-    {Id::kWaiters, kSearchOfAll, Role::kEveryone, Changes::kNothing, Waiters},
+    {Id::kWaiters, kSearch, Role::kEveryone, Changes::kNothing, Waiters},
     {Id::kAcquireAll, kCall, Role::kEveryone, Changes::kTokens, AcquireAll},
+    {Id::kReclaimNamespace, kMassReclaim, Role::kAdministrator, Changes::kTokens, ReclaimNamespace},
+    {Id::kDrainNamespace, kPartOfTurn, Role::kAdministrator, Changes::kRules, DrainNamespace},
 });
 
 // kUnknown has no row.

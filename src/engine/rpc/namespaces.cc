@@ -20,9 +20,15 @@ wire::NamespaceRow RowOf(const core::Namespace& name_space) {
   const std::string& source =
       name_space.claimed_by.empty() ? name_space.source : name_space.claimed_by;
   if (!source.empty()) row.source = source;
-  row.rules = name_space.rule_ids.size();
+  row.rules = name_space.rule_keys.size();
   row.sessions = name_space.sessions;
   row.sessions_online = name_space.sessions_online;
+  const core::RuleLoads& loads = name_space.loads;
+  if (loads.loaded_ms > 0) row.loaded_ms = loads.loaded_ms;
+  if (loads.refused_ms > 0) row.refused_ms = loads.refused_ms;
+  if (loads.refused_ms > 0) row.refusal = loads.refusal;
+  row.warnings = loads.warnings;
+  row.requests_max = name_space.guard;
   return row;
 }
 
@@ -44,7 +50,8 @@ void Namespaces(const Call& call) {
     const auto& name_space = flows.name_space(static_cast<core::NamespaceSlot>(slot));
     if (name_space.name.empty()) continue;
     rows.push_back(RowOf(name_space));
-    bytes += name_space.name.size() + rows.back().source.value_or("").size();
+    bytes += name_space.name.size() + rows.back().source.value_or("").size() +
+             rows.back().refusal.value_or("").size();
   }
   const uint64_t next = slot < flows.namespace_slots() ? slot : 0;
   wire::EncodeNamespacePage(call.request.msgid, rows, next, call.AfterCommit());

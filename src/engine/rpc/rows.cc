@@ -84,17 +84,6 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   return counters;
 }
 
-// Adds the waiters of a lane to those of its flow.
-void AddWaiters(const core::Core& core, const core::Lane& lane, wire::FlowRow* row) {
-  if (lane.waiting() == 0) return;
-  *row->waiters += lane.waiting();
-  for (const core::WaiterList& waiters : lane.waiters->classes) {
-    if (waiters.head == core::kNoWaiter) continue;
-    const int64_t since_ms = core.wait_queues().at(waiters.head).since_ms;
-    row->waiting_since_ms = std::min(row->waiting_since_ms.value_or(since_ms), since_ms);
-  }
-}
-
 std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
   const core::FlowRate* from = core.books().rates().Find(slot);
@@ -110,6 +99,7 @@ std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot
                       .requests_blocked = from->counters.requests_blocked};
   if (flow.rule->param.has_value()) {
     rate.values = from->values.list.size;
+    rate.forgotten = from->values.forgotten;
   } else if (!flow.removed) {
     rate.limit = static_cast<uint64_t>(core::Rates::WindowLimitOf(core.books(), flow));
   }
@@ -122,6 +112,7 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
   wire::FlowRow row;
   row.flow_id = flow.id.value;
+  row.kind = FlowKindName(flow.key().kind);
   row.removed = flow.removed;
   row.draining = flow.draining;
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
@@ -137,10 +128,10 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   if (flow.tokens.head != core::kNoToken) {
     row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
   }
-  row.waiters = 0;
-  AddWaiters(core, flow.lane, &row);
-  for (const core::KeySlot key : core.flows().keys().WaitingOf(slot)) {
-    AddWaiters(core, core.flows().keys().at(key).lane, &row);
+  const core::WaiterPlaces* const waiters = core.wait_queues().OfFlow(flow.key(), slot);
+  row.waiters = waiters == nullptr ? 0 : waiters->size();
+  if (waiters != nullptr) {
+    row.waiting_since_ms = core.wait_queues().at(waiters->begin()->second).since_ms;
   }
   row.counters = CountersOf(flow);
   row.rate = RateOf(core, slot, now);
@@ -177,6 +168,8 @@ wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::Va
     row.param = core.books().rates().values().at(use.value).value;
     row.passed = use.recent.passed;
     row.blocked = use.recent.blocked;
+    row.minute_passed = use.minute.passed;
+    row.minute_blocked = use.minute.blocked;
   }
   if (use.key != core::kNoKey) {
     const core::Key& key = core.flows().keys().at(use.key);

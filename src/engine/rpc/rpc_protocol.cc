@@ -65,7 +65,9 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
 // What the request at hand had looked up.
 size_t RpcProtocol::ValuesOf(wire::Method method) const {
   if (method == wire::Method::kRequestParam) return service_->params.values().size();
-  return method == wire::Method::kAcquireAll ? service_->group.items.size() : 0;
+  // As dear as so many acquires: each is a record, too.
+  constexpr size_t kCostPerItem = 2;
+  return method == wire::Method::kAcquireAll ? kCostPerItem * service_->group.items.size() : 0;
 }
 
 void RpcProtocol::AnswerAcquireAll(Connection* connection, uint32_t tag,

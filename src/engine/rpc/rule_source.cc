@@ -13,8 +13,10 @@ Result<RuleSink::CheckedSet> RpcRuleSource::Load(std::string_view name_space,
                                                  std::string_view json) {
   if (sink_ == nullptr) return Status::Unavailable("rules are not taken any more");
   Result<RuleSink::CheckedSet> set = sink_->Check(kRpcRuleSource, name_space, json);
-  if (set.ok()) NOWCALLS_RETURN_IF_ERROR(sink_->Replace({*set}));
-  return set;
+  const Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
+  if (loaded.ok()) return set;
+  sink_->NoteRefused(kRpcRuleSource, name_space, loaded);
+  return loaded;
 }
 
 }  // namespace nowcalls::engine::rpc

@@ -27,14 +27,26 @@ bool HasSession(const Call& call) {
   return true;
 }
 
-// What calls a second are answered rests on no record.
-void ReplyRate(const Call& call, const core::RateAnswer& answer) {
+// What calls a second are answered rests on no record. `values`: of the request.
+void ReplyRate(const Call& call, const core::RateAnswer& answer,
+               std::span<const Param> values = {}) {
+  std::optional<Param> value;
+  if (answer.value.has_value()) value = values[*answer.value];
   wire::EncodeRate(call.request.msgid,
                    {.status = answer.status,
                     .remaining = answer.remaining,
                     .wait_ms = static_cast<uint64_t>(answer.wait_ms),
-                    .refused_by = answer.refused_by},
+                    .refused_by = answer.refused_by,
+                    .value = value},
                    call.Immediate());
+}
+
+// The value of the request, if its limit refuses.
+std::optional<Param> FullValue(const core::AcquireAnswer& answer,
+                               const std::optional<Param>& value) {
+  const bool of_value =
+      answer.refused_by == RefusedBy::kParam || answer.refused_by == RefusedBy::kOverLevel;
+  return answer.status == TokenStatus::kBlocked && of_value ? value : std::nullopt;
 }
 
 }  // namespace
@@ -88,11 +100,12 @@ void Acquire(const Call& call) {
       call.core()->Acquire(call.step, call.connection->session, request,
                            {.owner = call.connection->id, .tag = call.request.msgid});
   if (!answer.has_value()) return;  // It waits, and is answered late.
-  ReplyAcquire(call.service.outputs, call.connection, call.request.msgid, *answer);
+  ReplyAcquire(call.service.outputs, call.connection, call.request.msgid, *answer,
+               FullValue(*answer, params.param));
 }
 
 void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
-                  const core::AcquireAnswer& answer) {
+                  const core::AcquireAnswer& answer, const std::optional<Param>& value) {
   wire::EncodeAcquire(msgid,
                       {.status = answer.status,
                        .token_id = answer.token_id.value,
@@ -100,7 +113,8 @@ void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                        .now_calls = static_cast<uint64_t>(answer.now_calls),
                        .level = static_cast<uint64_t>(answer.level),
                        .hold_ms = static_cast<uint64_t>(answer.hold_ms),
-                       .refused_by = answer.refused_by},
+                       .refused_by = answer.refused_by,
+                       .value = value},
                       answer.status == TokenStatus::kOk ? outputs->AfterCommit(connection)
                                                         : outputs->Immediate(connection));
 }
@@ -113,7 +127,8 @@ void AcquireAll(const Call& call) {
   std::array<core::AllItem, kAcquireAllMax> items;
   for (size_t i = 0; i < params.items.size(); ++i) {
     const wire::AcquireAllParams::Item& item = params.items[i];
-    items[i] = {.flow = FlowId{item.flow_id}, .count = item.count, .param = item.param};
+    items[i] = {
+        .flow = FlowId{item.flow_id}, .count = item.count, .param = item.param, .rate = item.rate};
   }
   core::AcquireAllRequest request{.items = std::span(items).first(params.items.size()),
                                   .prioritized = params.prioritized,
@@ -134,14 +149,17 @@ void ReplyAcquireAll(Outputs* outputs, Connection* connection, uint32_t msgid,
                               .flow_id = answer.flow.value,
                               .now_calls = static_cast<uint64_t>(answer.now_calls),
                               .level = static_cast<uint64_t>(answer.level)};
+  if (answer.value.has_value()) reply.value = answer.value->view();
   reply.tokens.reserve(answer.tokens.size());
+  bool has_tokens = false;
   for (const core::GrantedToken& token : answer.tokens) {
+    has_tokens = has_tokens || token.id != TokenId{};
     reply.tokens.push_back(
         {token.id.value, token.fence.value, static_cast<uint64_t>(token.hold_ms)});
   }
-  wire::EncodeAcquireAll(msgid, reply,
-                         answer.status == TokenStatus::kOk ? outputs->AfterCommit(connection)
-                                                           : outputs->Immediate(connection));
+  // Rates alone rest on no record.
+  wire::EncodeAcquireAll(
+      msgid, reply, has_tokens ? outputs->AfterCommit(connection) : outputs->Immediate(connection));
 }
 
 void Request(const Call& call) {
@@ -159,8 +177,10 @@ void RequestParam(const Call& call) {
   wire::ParamList* const values = &call.service.params;
   if (!wire::DecodeRequestParam(call.request.params, &params, values, &error))
     return ReplyError(call, error);
-  ReplyRate(call, call.core()->rates().RequestParams(call.step, FlowId{params.flow_id},
-                                                     params.count, values->values()));
+  ReplyRate(call,
+            call.core()->rates().RequestParams(call.step, FlowId{params.flow_id}, params.count,
+                                               values->values()),
+            values->values());
 }
 
 // ALREADY_RELEASE waits for the commit too, as in Release.

@@ -33,7 +33,9 @@ Taken SentinelProtocol::Take(Connection* connection, std::string_view input, con
       return {.bytes = size,
               .values = Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes),
                            visit.step)};
-    case Outcome::kOversized: NoteOversized(*connection); break;
+    case Outcome::kOversized:
+      RefuseOversized(connection, input.substr(wire::sentinel::kLengthBytes));
+      break;
     case Outcome::kSkipped: break;
   }
   return {.bytes = size};
@@ -80,8 +82,7 @@ void SentinelProtocol::Ping(Connection* connection, const Request& request,
   const core::Books& books = service_->core->books();
   const core::NamespaceSlot slot = books.sessions().at(connection->session).name_space;
   const uint32_t online = books.flows().name_space(slot).sessions_online;
-  wire::sentinel::EncodePing(request.xid, static_cast<int32_t>(online),
-                             service_->outputs->Immediate(connection));
+  wire::sentinel::EncodePing(request.xid, online, service_->outputs->Immediate(connection));
 }
 
 // kOk: the connection's session is one of this namespace. Its first namespace is its only one:
@@ -96,7 +97,7 @@ TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name
   }
   if (!CheckNamespace(name_space).ok()) return TokenStatus::kFail;
   const Result<core::HelloAnswer> session =
-      service_->core->Hello(step, {.name_space = name_space, .display_id = "@" + connection->peer});
+      service_->core->HelloOfSentinel(step, name_space, "@" + connection->peer);
   if (!session.ok()) return TokenStatus::kTooManyRequest;  // sessions_max, namespaces_max.
   connection->session = session->session;
   return TokenStatus::kOk;
@@ -195,7 +196,7 @@ void SentinelProtocol::Release(Connection* connection, const Request& request,
   const std::optional<TokenId> token = TokenOf(connection, request, step);
   if (!token.has_value()) return;
   const TokenStatus status =
-      service_->core->Release(step, connection->session, *token, core::TokenScope::kNamespace);
+      service_->core->Release(step, connection->session, *token, core::TokenScope::kSentinel);
   wire::sentinel::EncodeStatus(request.xid, request.type, status,
                                service_->outputs->AfterCommit(connection));
 }
@@ -205,7 +206,7 @@ void SentinelProtocol::Keep(Connection* connection, const Request& request,
   const std::optional<TokenId> token = TokenOf(connection, request, step);
   if (!token.has_value()) return;
   const core::KeepAnswer answer =
-      service_->core->Keep(step, connection->session, *token, core::TokenScope::kNamespace);
+      service_->core->Keep(step, connection->session, *token, core::TokenScope::kSentinel);
   wire::sentinel::EncodeStatus(request.xid, request.type, answer.status,
                                service_->outputs->AfterCommit(connection));
 }
@@ -222,14 +223,16 @@ void SentinelProtocol::RefuseMalformed(Connection* connection, const Request& re
   Refuse(connection, request, TokenStatus::kBadRequest);
 }
 
-// Such a frame has no answer, since nothing of it is kept.
-void SentinelProtocol::NoteOversized(const Connection& connection) {
-  ++service_->counters.malformed;
+// Its head says whom to answer, at once: the client would else wait for its timeout.
+void SentinelProtocol::RefuseOversized(Connection* connection, std::string_view payload) {
+  Request request;
+  wire::sentinel::DecodeRequest(payload, &request);
+  RefuseMalformed(connection, request);
   service_->driver->Log(LogLevel::kWarn, LogTopic::kPeer,
-                        "connection " + connection.peer + " sent a frame of more than " +
+                        "connection " + connection->peer + " sent a frame of more than " +
                             std::to_string(wire::sentinel::kPayloadBytesMax) +
-                            " bytes; it is skipped unanswered",
-                        {{"peer", connection.peer}});
+                            " bytes; it is answered BAD_REQUEST and skipped",
+                        {{"peer", connection->peer}});
 }
 
 void SentinelProtocol::AnswerRefused(Connection* connection, std::string_view input,

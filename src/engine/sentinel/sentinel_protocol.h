@@ -1,7 +1,7 @@
 // SentinelProtocol: the frames of Sentinel's cluster clients on one connection
 // (src/wire/SENTINEL.md).
 //
-// Thread: loop. A frame asks one thing, and every frame but empty and oversized ones is answered.
+// Thread: loop. A frame asks one thing, and every frame but an empty one is answered.
 // The first PING, or the first request for a token before it, decides the namespace of the
 // connection and gives it a session of its own, which is shown as "@HOST:PORT". Rates need none.
 //
@@ -54,7 +54,7 @@ class SentinelProtocol final : public Protocol {
   void AnswerRate(Connection* connection, const Request& request, const core::RateAnswer& answer);
   void Refuse(Connection* connection, const Request& request, TokenStatus status);
   void RefuseMalformed(Connection* connection, const Request& request);
-  void NoteOversized(const Connection& connection);
+  void RefuseOversized(Connection* connection, std::string_view payload);
   TokenStatus Join(Connection* connection, std::string_view name_space, const core::Step& step);
   TokenStatus EnsureSession(Connection* connection, const core::Step& step);
 

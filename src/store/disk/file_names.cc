@@ -26,6 +26,13 @@ uint64_t LogNumber(std::string_view path) {
   return NumberOf(name);
 }
 
+std::string LogName(uint64_t number) {
+  std::string digits = std::to_string(number);
+  constexpr size_t kDigits = 6;
+  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
+  return digits + ".log";
+}
+
 uint64_t ManifestNumber(std::string_view path) {
   constexpr std::string_view kPrefix = "MANIFEST-";
   std::string_view name = NameIn(path);

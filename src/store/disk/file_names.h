@@ -5,12 +5,15 @@
 #define NOWCALLS_STORE_DISK_FILE_NAMES_H_
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace nowcalls::store {
 
 // The number of a log, "N.log"; 0: the file is none.
 uint64_t LogNumber(std::string_view path);
+// The reverse: "000012.log".
+std::string LogName(uint64_t number);
 // The number of a manifest, "MANIFEST-N"; 0: the file is none.
 uint64_t ManifestNumber(std::string_view path);
 

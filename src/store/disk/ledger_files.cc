@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <rocksdb/file_system.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,9 @@ Result<bool> MakeDir(const std::string& path) {
                              fs::read_symlink(path, error).string() +
                              ", which does not exist: make that directory, or mount its volume");
     }
-    if (!fs::is_directory(path, error)) return Status::IoError(path + " is not a directory");
+    const bool is_directory = fs::is_directory(path, error);
+    if (error) return Status::IoError("cannot look at " + path + ": " + error.message());
+    if (!is_directory) return Status::IoError(path + " is not a directory");
     made = false;
   }
   // Sync the parent also if the directory was there: a process may have ended here after making it.
@@ -91,9 +94,18 @@ std::string WithoutEndSlashes(std::string path) {
   return path;
 }
 
+std::optional<uint64_t> FreeInodes(const std::string& dir) {
+  struct statvfs info {};
+  if (statvfs(dir.c_str(), &info) != 0 || info.f_files == 0) return std::nullopt;
+  return info.f_favail;
+}
+
 Status CannotMakeDirectory(const std::string& path, int error) {
   std::string message = "cannot make directory " + path + ": " + std::strerror(error);
   if (error == ENOENT) message += "; make " + ParentOf(path) + " first";
+  if (error == ENOSPC && FreeInodes(ParentOf(path)) == uint64_t{0}) {
+    message += "; the file system has no inodes left: delete files on it";
+  }
   return Status::IoError(std::move(message));
 }
 

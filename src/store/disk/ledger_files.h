@@ -5,6 +5,8 @@
 #ifndef NOWCALLS_STORE_DISK_LEDGER_FILES_H_
 #define NOWCALLS_STORE_DISK_LEDGER_FILES_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,9 @@ bool IsDatabase(const std::string& dir);
 std::string ParentOf(const std::string& path);
 // "/a/b" of "/a/b//".
 std::string WithoutEndSlashes(std::string path);
+
+// Inodes that are free for this user; nothing if the file system has no such number.
+std::optional<uint64_t> FreeInodes(const std::string& dir);
 
 // kIoError, of a directory that could not be made for `error`, an errno.
 Status CannotMakeDirectory(const std::string& path, int error);

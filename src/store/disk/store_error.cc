@@ -11,6 +11,9 @@ namespace {
 using Kind = StoreError::Kind;
 
 constexpr char kAdviceSpace[] = "; free space on the file system, then try again";
+constexpr char kAdviceInodes[] =
+    "; the file system has no inodes left, whatever space is free: delete files on it, then try "
+    "again";
 constexpr char kAdviceIo[] =
     "; check the disk and the permissions of the directory, then try again";
 constexpr char kAdviceFiles[] =
@@ -61,10 +64,17 @@ Kind KindOf(const rocksdb::Status& status, std::string_view message) {
   return Kind::kIo;
 }
 
-const char* AdviceFor(Kind kind, std::string_view message) {
+// Of `path`, or of the directory where it would be made.
+bool LacksInodes(const std::string& path) {
+  std::optional<uint64_t> left = FreeInodes(path);
+  if (!left.has_value()) left = FreeInodes(ParentOf(path));
+  return left == uint64_t{0};
+}
+
+const char* AdviceFor(Kind kind, std::string_view message, const std::string& dir) {
   switch (kind) {
     case Kind::kIo: return kAdviceIo;
-    case Kind::kNoSpace: return kAdviceSpace;
+    case Kind::kNoSpace: return LacksInodes(dir) ? kAdviceInodes : kAdviceSpace;
     case Kind::kOutOfFiles: return TellsErrno(message, ENFILE) ? kAdviceFilesOfAll : kAdviceFiles;
     case Kind::kDamaged: return kDamagedAdvice;
     case Kind::kDisplaced:
@@ -96,7 +106,7 @@ StoreError ErrorFromRocks(const rocksdb::Status& status, std::string_view doing,
   if (kind != Kind::kDisplaced && !Tells(what, dir)) {
     what += " in " + (kind == Kind::kDamaged ? DamagedFileIn(dir) : dir);
   }
-  const char* const advice = AdviceFor(kind, what);
+  const char* const advice = AdviceFor(kind, what, dir);
   return {kind, std::move(what), advice};
 }
 

@@ -44,6 +44,7 @@ class [[nodiscard]] StoreError {
 
   bool ok() const { return !kind_.has_value(); }
   bool Is(Kind kind) const { return kind_ == kind; }
+  Kind kind() const { return *kind_; }  // REQUIRES: !ok().
   // What is wrong, as a sentence that names the file. Empty if ok().
   const std::string& what() const { return what_; }
 

@@ -16,8 +16,8 @@ LogFile::LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, 
       events_(std::move(events)) {}
 
 void LogFile::Grow(size_t bytes) {
-  events_.appended();
   size_ += bytes;
+  events_.appended(size_);
   spares_->LogHas(size_);
   if (asked_ || size_ < spares_->ask_from_bytes()) return;
   asked_ = true;

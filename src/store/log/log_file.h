@@ -23,9 +23,9 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   // Each is called on the thread of the call that it reports.
   struct Events {
-    std::function<void()> appended;                  // An Append succeeded.
-    std::function<void()> synced;                    // A sync covers all that was appended.
-    std::function<void(uint64_t log_bytes)> closed;  // `log_bytes` were appended in all.
+    std::function<void(uint64_t log_bytes)> appended;  // An Append succeeded: so many in all.
+    std::function<void()> synced;                      // A sync covers all that was appended.
+    std::function<void(uint64_t log_bytes)> closed;    // `log_bytes` were appended in all.
   };
 
   // `file` is written from its beginning over `zeros` bytes of 0. `spares` outlives it.

@@ -146,6 +146,19 @@ IOStatus LogViews::HasContent(const std::string& path, bool* content) const {
   return status;
 }
 
+IOStatus LogViews::NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                       rocksdb::IODebugContext* context) {
+  if (!path.ends_with("/CURRENT")) {
+    return FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  }
+  const std::lock_guard lock(mutex_);
+  if (current_unopened_.ok()) {
+    current_unopened_ = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  }
+  return current_unopened_;
+}
+
 IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
   *newest = true;
   const std::string dir = path.substr(0, path.rfind('/'));

@@ -79,6 +79,12 @@ class LogViews : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                       rocksdb::IODebugContext* context) override;
+  // CURRENT, once it could not be opened, cannot later: RocksDB tries twice, and from a second try
+  // that succeeds concludes that the first has failed for want of direct I/O.
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus GetFileSize(const std::string& path, const rocksdb::IOOptions& options,
                                 uint64_t* bytes, rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus GetChildrenFileAttributes(const std::string& dir,
@@ -105,8 +111,9 @@ class LogViews : public rocksdb::FileSystemWrapper {
   HiddenLogs hidden_;
 
   mutable std::mutex mutex_;
-  std::map<uint64_t, LogSegment> segments_;  // Guarded by mutex_, as is the next.
-  std::map<std::string, Opened> sized_;      // By path. No log that is written.
+  rocksdb::IOStatus current_unopened_;  // Guarded by mutex_, as are the next two.
+  std::map<uint64_t, LogSegment> segments_;
+  std::map<std::string, Opened> sized_;  // By path. No log that is written.
 };
 
 }  // namespace nowcalls::store

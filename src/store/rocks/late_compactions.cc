@@ -5,12 +5,7 @@
 
 namespace nowcalls::store {
 
-LateCompactions::LateCompactions(std::unique_ptr<rocksdb::Env> env)
-    : rocksdb::EnvWrapper(std::move(env)) {
-  // Without these two an EnvWrapper makes its own of the Env's older calls.
-  file_system_ = target()->GetFileSystem();
-  system_clock_ = target()->GetSystemClock();
-}
+LateCompactions::LateCompactions(std::unique_ptr<rocksdb::Env> env) : LedgerEnv(std::move(env)) {}
 
 void LateCompactions::LetIn() {
   std::vector<Job> jobs;

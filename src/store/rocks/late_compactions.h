@@ -14,9 +14,11 @@
 #include <mutex>
 #include <vector>
 
+#include "store/rocks/ledger_env.h"
+
 namespace nowcalls::store {
 
-class LateCompactions : public rocksdb::EnvWrapper {
+class LateCompactions : public LedgerEnv {
  public:
   explicit LateCompactions(std::unique_ptr<rocksdb::Env> env);
 

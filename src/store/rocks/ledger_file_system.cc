@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "store/disk/file_names.h"
 #include "store/disk/ledger_files.h"
+#include "store/disk/store_error.h"
 #include "store/log/log_file.h"
 #include "store/log/manifest_file.h"
 
@@ -159,6 +160,27 @@ IOStatus LedgerFileSystem::Accept(uint64_t batch_number, bool unsynced) {
   return status;
 }
 
+std::map<uint64_t, uint64_t> LedgerFileSystem::LogBytes() {
+  const std::lock_guard logs_lock(logs_mutex_);
+  std::map<uint64_t, uint64_t> logs = closed_logs_;
+  if (first_batches_.contains(newest_log_)) logs[newest_log_] = newest_log_bytes_;
+  return logs;
+}
+
+std::string LedgerFileSystem::FindHarmedLog() {
+  for (const auto& [number, bytes] : LogBytes()) {
+    const std::string path = lock_->ledger_dir() + "/" + LogName(number);
+    uint64_t size = 0;
+    const IOStatus looked = disk()->GetFileSize(path, IOOptions(), &size, nullptr);
+    const bool gone = IsAbsent(looked);
+    // RocksDB may have deleted it since.
+    if (!(gone || (looked.ok() && size < bytes)) || !LogBytes().contains(number)) continue;
+    if (gone) return path + " was removed";
+    return path + " was cut to " + std::to_string(size) + " bytes, of " + std::to_string(bytes);
+  }
+  return {};
+}
+
 void LedgerFileSystem::Committed(uint64_t batch_number, bool durable) {
   committed_ = batch_number;
   if (durable) witness_.Advance(batch_number);
@@ -198,7 +220,7 @@ IOStatus LedgerFileSystem::NewLog(const std::string& path, const rocksdb::FileOp
     const uint64_t number = LogNumber(path);
     *file = std::make_unique<LogFile>(
         std::move(made), zeros, &spares_,
-        LogFile::Events{.appended = [this, number] { LogAppended(number); },
+        LogFile::Events{.appended = [this, number](uint64_t bytes) { LogAppended(number, bytes); },
                         .synced = [this, number] { LogSynced(number); },
                         .closed = [this, number](uint64_t bytes) { LogClosed(number, bytes); }});
   }
@@ -230,6 +252,8 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   if (IsLog(path)) {
     const std::lock_guard logs_lock(logs_mutex_);
     first_batches_[LogNumber(path)] = opening_ ? 0 : logged_ + 1;
+    newest_log_bytes_ = 0;
+    newest_log_ = first_batches_.rbegin()->first;
   }
   if (IsTable(path)) *file = std::make_unique<TableFile>(std::move(*file));
   if (const uint64_t number = ManifestNumber(path); number != 0) {
@@ -294,6 +318,12 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
   return freed_.Delete(path, options, context);
 }
 
+IOStatus LedgerFileSystem::CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                                              IODebugContext* context) {
+  if (path == lock_->ledger_dir()) return CheckOurs();
+  return FileSystemWrapper::CreateDirIfMissing(path, options, context);
+}
+
 IOStatus LedgerFileSystem::LockFile(const std::string& path, const IOOptions& options,
                                     rocksdb::FileLock** lock, IODebugContext* context) {
   if (path != lock_->ledger_dir() + "/LOCK") {
@@ -315,8 +345,9 @@ void LedgerFileSystem::LogClosed(uint64_t number, uint64_t bytes) {
   if (first_batches_.contains(number)) closed_logs_[number] = bytes;
 }
 
-void LedgerFileSystem::LogAppended(uint64_t number) {
+void LedgerFileSystem::LogAppended(uint64_t number, uint64_t bytes) {
   logged_ = begun_.load();
+  if (number == newest_log_) newest_log_bytes_ = bytes;
   notice_.OnAppended(number);
 }
 

@@ -102,6 +102,10 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // database is closed.
   void StopHelpers();
 
+  // What somebody else has done to a log that is in use, as "PATH was removed"; empty: nothing. The
+  // writer, while nothing is committed.
+  std::string FindHarmedLog();
+
   // What deleted files still take of the disk, and give back within seconds.
   uint64_t BytesToFree() { return freed_.bytes_left(); }
   // See FreedFiles.
@@ -124,6 +128,10 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                                rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* context) override;
+  // The ledger's own directory is there, since its LOCK is held: RocksDB need not look, and call a
+  // look that failed a file in its place.
+  rocksdb::IOStatus CreateDirIfMissing(const std::string& path, const rocksdb::IOOptions& options,
+                                       rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
                              rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus UnlockFile(rocksdb::FileLock* lock, const rocksdb::IOOptions& options,
@@ -140,7 +148,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus SyncDirectoryOrReport();
   rocksdb::IOStatus ReplaceCurrent();
   // What happened to log `number`. Synced: all that it has so far is on the disk.
-  void LogAppended(uint64_t number);
+  void LogAppended(uint64_t number, uint64_t bytes);
   void LogSynced(uint64_t number);
   void LogClosed(uint64_t number, uint64_t bytes);
   // Tells the witness of closed logs that were synced. RocksDB syncs them before the manifest names
@@ -153,6 +161,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
     std::optional<uint64_t> closed_bytes;  // The deleted log's own length, if it was closed.
   };
   LogsBehind ForgetLog(uint64_t number);
+  // What was appended to each log that is in use.
+  std::map<uint64_t, uint64_t> LogBytes();
 
   const LedgerLock* const lock_;
   rocksdb::FileLock shown_lock_;  // RocksDB gets this one for that of the ledger.
@@ -169,6 +179,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> committed_{0};
   std::atomic<uint64_t> begun_{0};
   std::atomic<uint64_t> logged_{0};  // The last batch of which a log has something.
+  std::atomic<uint64_t> newest_log_{0};
+  std::atomic<uint64_t> newest_log_bytes_{0};
   DurableNotice notice_;
 
   std::mutex mutex_;

@@ -13,6 +13,7 @@
 #include "store/rocks/database.h"
 #include "store/rocks/frozen_files.h"
 #include "store/rocks/ledger_copy.h"
+#include "store/rocks/ledger_env.h"
 #include "store/rocks/ledger_load.h"
 #include "store/rocks/ledger_scan.h"
 #include "store/rocks/rocks_options.h"
@@ -58,7 +59,7 @@ Status LedgerReader::Impl::Open() {
   const auto views = std::make_shared<LogViews>(shown, LogViews::State::kAtRest);
   views->Hide(proof.hidden());
   // RocksDB replays the logs that it is shown into memory.
-  std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(views);
+  std::unique_ptr<rocksdb::Env> env = std::make_unique<LedgerEnv>(rocksdb::NewCompositeEnv(views));
   rocksdb::DBOptions options = ReaderDbOptions();
   options.env = env.get();
   std::vector<std::string> names;

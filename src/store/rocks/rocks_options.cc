@@ -13,6 +13,7 @@
 #include "store/disk/store_error.h"
 #include "store/memtable/append_memtable.h"
 #include "store/rocks/info_log.h"
+#include "store/rocks/ledger_env.h"
 #include "store/rocks/tombstone_collector.h"
 
 namespace nowcalls::store {
@@ -124,6 +125,7 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
 
 rocksdb::DBOptions ReaderDbOptions() {
   rocksdb::DBOptions db = CommonDbOptions();
+  db.env = LedgerEnv::OfDisk();
   db.info_log = std::make_shared<NoLog>();
   return db;
 }

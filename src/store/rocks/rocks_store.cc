@@ -1,11 +1,13 @@
 #include "store/rocks/rocks_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
 #include "base/check.h"
 #include "ledger/codec.h"
+#include "store/disk/ledger_files.h"
 #include "store/disk/store_error.h"
 #include "store/rocks/ledger_copy.h"
 #include "store/rocks/ledger_load.h"
@@ -19,6 +21,8 @@ namespace nowcalls::store {
 struct RocksStore::Impl {
   Impl(std::unique_ptr<LedgerLock> lock, const RocksStoreOptions& with)
       : options(with),
+        copy_leaves_bytes(with.copy_leaves_bytes),
+        nearly_full_bytes(with.nearly_full_bytes),
         ledger(std::move(lock), with, [this](const Status& failure) { FailInBackground(failure); }),
         scan(&ledger.database()),
         write_options(CommitOptions(with.durability)) {}
@@ -31,6 +35,8 @@ struct RocksStore::Impl {
   // Has the batch in RocksDB when it returns Ok, and on the disk if `sync`.
   Status Write(const ledger::CommitBatch& batch, bool sync, const std::function<void()>& durable);
   Status FlushAll();
+  // A failure, once all changes are in data files, when somebody has harmed a log that is in use.
+  Status CheckLogs();
 
   Database& database() { return ledger.database(); }
   bool is_open() { return database().is_open(); }
@@ -41,6 +47,8 @@ struct RocksStore::Impl {
   }
 
   const RocksStoreOptions options;
+  std::atomic<uint64_t> copy_leaves_bytes;  // Of `options` at first.
+  std::atomic<uint64_t> nearly_full_bytes;
   std::mutex background_mutex;
   Status background_failure;  // Guarded by background_mutex.
   ServerLedger ledger;
@@ -102,6 +110,20 @@ Status RocksStore::Impl::FlushAll() {
   NOWCALLS_RETURN_IF_ERROR(FromRocks(flushed, "flush the ledger", database().dir()));
   ledger.files().Synced();
   return FromRocks(ledger.files().Flushed(), "write the witness", database().dir());
+}
+
+// What a log held is in memory, too, so nothing need be lost with it.
+Status RocksStore::Impl::CheckLogs() {
+  const std::string harmed = ledger.files().FindHarmedLog();
+  if (harmed.empty()) return {};
+  const Status flushed = FlushAll();
+  return Status::IoError(
+      "a log of the ledger, " + harmed + ", by somebody else while the server was running. " +
+      (flushed.ok() ? "All that it held was written to data files, so nothing is lost"
+                    : "What it held could not be written to data files, and may be lost: " +
+                          flushed.message()) +
+      ". Keep whatever removes or cuts files out of the ledger's directory, then start the server "
+      "again");
 }
 
 RocksStore::RocksStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -186,6 +208,7 @@ void RocksStore::Scan(const ledger::ScanRequest& request, ledger::ScanResult* re
 Status RocksStore::CheckPlace() {
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
   if (impl_->failed.ok()) impl_->failed = impl_->ledger.lock().CheckStillOurs();
+  if (impl_->failed.ok()) impl_->failed = impl_->CheckLogs();
   return impl_->failed;
 }
 
@@ -198,20 +221,27 @@ std::optional<uint64_t> RocksStore::FreeBytes() {
   const rocksdb::IOStatus status =
       files.GetFreeSpace(impl_->database().dir(), rocksdb::IOOptions(), &free_bytes, nullptr);
   if (!status.ok()) return std::nullopt;
-  files.FreeAtOnce(free_bytes < impl_->options.nearly_full_bytes);
+  files.FreeAtOnce(free_bytes < impl_->nearly_full_bytes);
   // A start deletes much, and must not take the disk for nearly full because of it. But that room
   // is not there yet, so it counts for no more than what is.
   return free_bytes + std::min(free_bytes, to_free);
 }
+
+std::optional<uint64_t> RocksStore::FreeFiles() { return FreeInodes(impl_->database().dir()); }
 
 Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
                                                    const std::atomic<bool>& stop) const {
   if (!impl_->is_open()) return Status::FailedPrecondition("the ledger is closed");
   // A flush waits for compactions where there are very many files.
   impl_->ledger.LetCompactionsIn();
-  return LedgerCopy(impl_->database(), LedgerCopy::Source::kServed,
-                    impl_->options.copy_leaves_bytes, to, &stop)
+  return LedgerCopy(impl_->database(), LedgerCopy::Source::kServed, impl_->copy_leaves_bytes, to,
+                    &stop)
       .Make();
+}
+
+void RocksStore::SetNearlyFull(uint64_t bytes) {
+  impl_->copy_leaves_bytes = bytes;
+  impl_->nearly_full_bytes = bytes;
 }
 
 Status RocksStore::Close() {

@@ -84,11 +84,15 @@ class RocksStore : public Store, public CopySource {
   // Commit and Close look for themselves.
   Status CheckPlace() override;
   std::optional<uint64_t> FreeBytes() override;
+  std::optional<uint64_t> FreeFiles() override;
   bool MayLackBatches() const override;
 
   // Commits and deletions go on beside it, however slow `to` is. REQUIRES: Accept was called.
   Result<std::vector<CopiedFile>> CopyTo(const std::string& to,
                                          const std::atomic<bool>& stop) const override;
+
+  // Thread: any. What copy_leaves_bytes and nearly_full_bytes are from now on.
+  void SetNearlyFull(uint64_t bytes);
 
   bool formatted_now() const;  // Open found nothing and made a new ledger.
   // What an operator should know of what was opened though it was not refused, as sentences.

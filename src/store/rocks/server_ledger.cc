@@ -127,7 +127,7 @@ Status ServerLedger::Accept() {
   // The first batch skips fences that may have been given out already. Until it is on the disk the
   // next start must know that, too.
   const bool unsynced = options_.durability != Durability::kSync || may_lack_;
-  const Status status =
+  Status status =
       FromRocks(files_->Accept(opened_batch_, unsynced), "keep what was recovered", dir_);
   accepted_ = status.ok();
   return status;

@@ -4,7 +4,6 @@
 #include <rocksdb/db.h>
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/write_batch.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/exit_codes.h"
 #include "base/last_words.h"
 #include "base/os_error.h"
 #include "store/disk/file_copy.h"
@@ -30,6 +28,7 @@
 #include "store/rocks/database.h"
 #include "store/rocks/rocks_options.h"
 #include "store/salvage/log_salvage.h"
+#include "store/salvage/trial.h"
 
 namespace nowcalls::store {
 namespace {
@@ -53,30 +52,56 @@ bool IsCopied(std::string_view name) {
   return IsTable(name) || name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-");
 }
 
+std::vector<std::string> ManifestsIn(const std::string& dir) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("MANIFEST-")) names.push_back(name);
+  }
+  return names;
+}
+
 bool IsOutOfFiles(int error) { return error == EMFILE || error == ENFILE; }
 
-// Looks in a process of its own: RocksDB's assertions end it where the last blocks are damaged.
-// kOutOfFiles: whether the data file can be opened is not known.
-StoreError TryTable(const std::string& path, bool* opens) {
-  *opens = true;
-  const pid_t child = fork();
-  if (child < 0) return {};
-  if (child == 0) {
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(nowhere, STDERR_FILENO);
-    const AssertionsMeanDamage reading;
-    rocksdb::Options options;
-    rocksdb::SstFileReader reader(options);
-    const StoreError opened = ErrorFromRocks(reader.Open(path), "read the ledger", path);
-    const bool is_unknown = opened.Is(StoreError::Kind::kOutOfFiles);
-    _exit(opened.ok() ? kExitOk : is_unknown ? kExitIoError : kExitCorruption);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  *opens = WIFEXITED(status) && WEXITSTATUS(status) == kExitOk;
-  const bool is_unknown = WIFEXITED(status) && WEXITSTATUS(status) == kExitIoError;
-  return is_unknown ? ErrorFromSystem(EMFILE, "read the ledger", path) : StoreError();
+// Opens the data file and reads all of it, in a process of its own: RocksDB's assertions end it
+// where the last blocks are damaged. What it cannot read in between does not count.
+TrialEnd TryTable(const std::string& path) {
+  return Try([&](const Tell&) -> StoreError {
+    rocksdb::SstFileReader reader{rocksdb::Options()};
+    const rocksdb::Status opened = reader.Open(path);
+    if (!opened.ok()) return ErrorFromRocks(opened, "read the ledger", path);
+    const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator(rocksdb::ReadOptions()));
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    }
+    it->status().PermitUncheckedError();
+    return {};
+  });
+}
+
+// Looks at all that a ledger shows, and keeps nothing.
+class Onlooker : public LedgerVisitor {
+ public:
+  Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
+  Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
+  Status OnSeal(const ledger::Seal& /*seal*/) override { return {}; }
+  Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
+  Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
+  Status OnSession(const ledger::Session& /*session*/) override { return {}; }
+  Status OnToken(const ledger::Token& /*token*/) override { return {}; }
+  Status OnBadRecord(const BadRecord& /*record*/) override { return {}; }
+  Status OnUnreadable(Family /*family*/, Status /*what*/) override { return {}; }
+};
+
+// Whether this process will live to read the copy.
+StoreError OpenAndLoad(const std::string& scratch_dir, const std::string& dir) {
+  SalvagedLedger ledger(scratch_dir, dir);
+  StoreError error = ledger.Open();
+  if (!error.ok()) return error;
+  Onlooker onlooker;
+  const Status loaded = ledger.Load(&onlooker);
+  if (loaded.ok()) return error;
+  const bool damaged = loaded.code() == StatusCode::kCorruption;
+  return {damaged ? StoreError::Kind::kDamaged : StoreError::Kind::kIo, loaded.message(), ""};
 }
 
 // Puts the changes of logged batches under the numbers of another database's families.
@@ -136,8 +161,8 @@ class Salvager {
   Status Copy();
   // kDamaged unless the manifest is whole, as far as the witness knows. REQUIRES: Copy was called.
   StoreError CheckManifestWhole() const;
-  // Makes what was copied a database that can be opened.
-  StoreError Rebuild();
+  // Makes what was copied a database that can be opened. Tells of what is lost.
+  StoreError Rebuild(const Tell& tell);
 
  private:
   void Lose(std::string what) { report_.lost.push_back(std::move(what)); }
@@ -181,9 +206,9 @@ Status Salvager::CheckMayRead() const {
 Status Salvager::CopyFile(const std::string& name) {
   const std::string from = dir_ + "/" + name;
   const std::string to = scratch_ + "/" + name;
-  bool opens = true;
-  if (IsTable(name)) NOWCALLS_RETURN_IF_ERROR(TryTable(from, &opens));
-  if (!opens) {
+  const StoreError opened = IsTable(name) ? TryTable(from).error : StoreError();
+  if (opened.Is(StoreError::Kind::kOutOfFiles)) return opened;
+  if (!opened.ok()) {
     Lose(from + ": the data file cannot be read, and is left out");
     return {};
   }
@@ -317,8 +342,10 @@ StoreError Salvager::ApplyLogs(rocksdb::DB* db, const FamilyHandles& families) {
   return failed;
 }
 
-StoreError Salvager::Rebuild() {
-  report_.rebuilt = true;
+StoreError Salvager::Rebuild(const Tell& tell) {
+  // RocksDB would not read the manifest, and need not look at it.
+  for (const std::string& name : ManifestsIn(scratch_)) fs::remove(scratch_ + "/" + name);
+  fs::remove(scratch_ + "/CURRENT");
   // Move the logs aside: RocksDB would drop what they hold of a family without a data file.
   fs::create_directory(scratch_ + "/logs");
   std::vector<fs::path> logs;
@@ -340,7 +367,7 @@ StoreError Salvager::Rebuild() {
   for (fs::directory_iterator it(scratch_ + "/lost", ignored), end; !ignored && it != end;
        it.increment(ignored)) {
     if (!IsTable(it->path().filename().string())) continue;
-    Lose(dir_ + "/" + it->path().filename().string() + ": the data file cannot be used");
+    tell(dir_ + "/" + it->path().filename().string() + ": the data file cannot be used");
   }
   // Open it for writing, and apply all logs behind the data files.
   options.create_if_missing = true;
@@ -369,22 +396,28 @@ Result<std::unique_ptr<SalvagedLedger>> OpenSalvaged(const std::string& data_dir
   const std::string dir = LedgerDir(data_dir);
   Salvager salvager(dir, scratch_dir, report);
   NOWCALLS_RETURN_IF_ERROR(salvager.Copy());
-  // RocksDB would open a manifest that is cut short, as an earlier state of the ledger.
+  // As it is, if that can be read. RocksDB would open a manifest that is cut short, as an earlier
+  // state of the ledger.
   StoreError error = salvager.CheckManifestWhole();
-  if (error.ok()) {
-    auto opened = std::make_unique<SalvagedLedger>(scratch_dir, dir);
-    error = opened->Open();
-    if (error.ok()) return opened;
-    if (error.Is(StoreError::Kind::kOutOfFiles)) return error.WithAdvice();
+  if (error.ok()) error = Try([&](const Tell&) { return OpenAndLoad(scratch_dir, dir); }).error;
+  if (error.Is(StoreError::Kind::kOutOfFiles)) return error.WithAdvice();
+  // Else from the data files and the logs alone.
+  if (!error.ok()) {
+    report->rebuilt = true;
+    report->lost.push_back("the ledger could not be opened as it is (" +
+                           AboutLedger(error.what(), scratch_dir, dir) +
+                           "): it is put together from the data files that can be read, so tokens "
+                           "that had ended may have come back");
+    const TrialEnd rebuilt = Try([&](const Tell& tell) {
+      const StoreError failed = salvager.Rebuild(tell);
+      return failed.ok() ? OpenAndLoad(scratch_dir, dir) : failed;
+    });
+    report->lost.insert(report->lost.end(), rebuilt.told.begin(), rebuilt.told.end());
+    error = rebuilt.error;
   }
-  report->lost.push_back("the ledger could not be opened as it is (" +
-                         AboutLedger(error.what(), scratch_dir, dir) +
-                         "): it is put together from the data files that can be read, so tokens "
-                         "that had ended may have come back");
-  error = salvager.Rebuild();
-  auto rebuilt = std::make_unique<SalvagedLedger>(scratch_dir, dir);
-  if (error.ok()) error = rebuilt->Open();
-  if (error.ok()) return rebuilt;
+  auto opened = std::make_unique<SalvagedLedger>(scratch_dir, dir);
+  if (error.ok()) error = opened->Open();
+  if (error.ok()) return opened;
   // Without advice: the caller is salvaging already.
   if (!error.Is(StoreError::Kind::kDamaged)) return error.WithAdvice();
   return Status::Corruption(AboutLedger(error.what(), scratch_dir, dir));

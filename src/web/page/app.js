@@ -84,7 +84,7 @@ const page = {
 function route() {
   const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
   const words = path.split("/");
-  const name = words[0] in VIEWS ? words[0] : "flows";
+  const name = Object.hasOwn(VIEWS, words[0]) ? words[0] : "flows";
   if (name !== viewName) {
     view?.close();
     view = new VIEWS[name](page);

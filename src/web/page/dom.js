@@ -2,6 +2,8 @@
 //
 // Text only ever enters the page as text: names of clients and resources are strangers' words.
 
+import { quoted } from "./format.js";
+
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -28,7 +30,8 @@ const DEFAULT_SERVER = "127.0.0.1:18730";  // Of nowcalls-admin.
 let server = "";
 
 // The address of the token port, so that copied commands reach it. A server that says 127.0.0.1 to
-// a browser on another machine is meant by the name under which the page was found.
+// a browser on another machine is meant by the name under which the page was found. Whoever made
+// the link chose that name.
 export function setServer(address) {
   const port = address.slice(address.lastIndexOf(":") + 1);
   const here = ["127.0.0.1", "localhost", "[::1]"];
@@ -38,7 +41,7 @@ export function setServer(address) {
 
 export function command(text, label = "copy") {
   const usual = server === "" || server === DEFAULT_SERVER;
-  const line = `nowcalls-admin ${text}${usual ? "" : ` --server ${server}`}`;
+  const line = `nowcalls-admin ${text}${usual ? "" : ` --server ${quoted(server)}`}`;
   return element("button", {
     type: "button", class: "copy", title: line, "aria-label": `Copy: ${line}`,
     onclick: () => copy(line),

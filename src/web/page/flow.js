@@ -2,7 +2,7 @@
 
 import { count, duration, rate, words } from "./format.js";
 import { bar, command, element, Figures, setText, Table } from "./dom.js";
-import { badges, callsCell, hasEnded, Refusals } from "./flows.js";
+import { badges, callsCell, flowCommand, hasEnded, Refusals } from "./flows.js";
 import { PointCharts } from "./charts.js";
 import { clientLink, clientName, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
 
@@ -31,6 +31,13 @@ function keyColumns(view) {
     { title: "Command", name: "command", text: () => view.id,
       build: () => command(`params --flow ${view.id}`) },
   ];
+}
+
+// To the other rule of the flow id.
+function otherLink(row) {
+  return row.kind === "value"
+    ? element("a", { href: `#/flow/${row.flow_id}/flow` }, "its rule of the flow")
+    : element("a", { href: `#/flow/${row.flow_id}/value` }, "its rule by value");
 }
 
 // {client_offline: 3} as {"client offline": "3"}.
@@ -75,9 +82,10 @@ export class FlowView {
     this.root = element("section", {}, this.title, this.place, this.body);
   }
 
-  take([id]) {
-    if (id === this.id) return;
+  take([id, kind]) {
+    if (id === this.id && kind === this.kind) return;
     this.id = id;
+    this.kind = kind;
     setText(this.title, `Flow ${id}`);
     this.place.replaceChildren("Loading");
     this.placeText = "";
@@ -85,10 +93,10 @@ export class FlowView {
   }
 
   query() {
-    return new URLSearchParams({ view: "flow", id: this.id });
+    return new URLSearchParams({ view: "flow", id: this.id, ...(this.kind && { kind: this.kind }) });
   }
 
-  show({ row, detail, points, unix_ms: unixMs }) {
+  show({ row, other, detail, points, unix_ms: unixMs }) {
     this.body.hidden = row === null;
     if (row === null) {
       this.place.replaceChildren("There is no such flow: it has neither a rule nor tokens.");
@@ -96,7 +104,7 @@ export class FlowView {
       return;
     }
     this.refusals.take(unixMs, [row]);
-    this.showHead(row);
+    this.showHead(row, other);
     this.charts.show(points);
     this.refused.show(byWord(row.counters?.refused));
     this.ended.show({ ...byWord(row.counters?.ended), ...callsBy(row.counters?.outcomes) });
@@ -108,16 +116,17 @@ export class FlowView {
     this.keys.root.hidden = detail.params.length === 0;
   }
 
-  showHead(row) {
-    const text = JSON.stringify([row.resource, row.namespace, row.draining, row.removed,
-                                 Boolean(row.other_kind)]);
+  showHead(row, other) {
+    const text = JSON.stringify([row.kind, other, row.resource, row.namespace, row.draining,
+                                 row.removed, Boolean(row.other_kind)]);
     if (text !== this.placeText) {
       this.placeText = text;
       setText(this.title, row.resource || `Flow ${row.flow_id}`);
       this.place.replaceChildren(
         element("a", { href: `#/flows?namespace=${encodeURIComponent(row.namespace)}` },
                 row.namespace),
-        ` · flow ${row.flow_id} `, ...badges(row), command(`flow ${row.flow_id}`));
+        ` · flow ${row.flow_id} `, ...badges(row), ...(other ? [otherLink(row), " "] : []),
+        command(flowCommand(row)));
     }
     this.level.replaceChildren(...callsCell(row));
     const counters = row.counters ?? {};

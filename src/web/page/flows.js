@@ -9,12 +9,27 @@ const ORDERS = {
   granted: "most grants", refused: "most refusals", held: "longest held", id: "flow id",
 };
 
+// A flow id may have a rule of the flow and one by value: two rows, two views.
+export function flowKey(row) {
+  return row.kind === "value" ? `${row.flow_id}/value` : row.flow_id;
+}
+
+// The flow of a token or a waiter, which tells the kind by having a parameter.
+export function keyOfHolder(row) {
+  return row.param === undefined ? row.flow_id : `${row.flow_id}/value`;
+}
+
+export function flowCommand(row) {
+  return `flow ${row.flow_id}${row.kind === "value" ? " --kind value" : ""}`;
+}
+
 export function flowLink(row) {
-  return element("a", { href: `#/flow/${row.flow_id}` }, row.resource || `flow ${row.flow_id}`);
+  return element("a", { href: `#/flow/${flowKey(row)}` }, row.resource || `flow ${row.flow_id}`);
 }
 
 export function badges(row) {
   const found = [];
+  if (row.kind === "value") found.push(element("span", { class: "badge" }, "by value"));
   if (row.draining) found.push(element("span", { class: "badge" }, "draining"));
   if (row.removed) found.push(element("span", { class: "badge" }, "rule removed"));
   if (row.other_kind) found.push(element("span", { class: "badge" }, "asked for the other kind"));
@@ -64,20 +79,20 @@ export class Refusals {
     this.reasons.clear();
     for (const row of rows) {
       const refused = row.counters?.refused ?? {};
-      now.set(row.flow_id, refused);
-      const before = this.before.get(row.flow_id);
+      now.set(flowKey(row), refused);
+      const before = this.before.get(flowKey(row));
       if (!before || seconds > 10 || seconds < 0) continue;
       const found = Object.entries(refused)
         .map(([word, value]) => [word, (value - (before[word] ?? 0)) / seconds])
         .filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
-      this.reasons.set(row.flow_id, found);
+      this.reasons.set(flowKey(row), found);
     }
     this.before = now;
     this.unixMs = unixMs;
   }
 
   text(row) {
-    const found = this.reasons.get(row.flow_id) ?? [];
+    const found = this.reasons.get(flowKey(row)) ?? [];
     const named = found.slice(0, 2)
       .map(([word, value]) => found.length > 1 ? `${words(word)} ${rate(value)}` : words(word));
     return named.join(", ") + (found.length > 2 ? " …" : "");
@@ -99,7 +114,7 @@ export class FlowsView {
     }, ...Object.entries(ORDERS).map(([value, text]) => element("option", { value }, text)));
     this.window.controls.append(this.select);
     this.table = new Table({
-      caption: "Flows", key: (row) => row.flow_id, onSort: (order) => this.sort(order),
+      caption: "Flows", key: flowKey, onSort: (order) => this.sort(order),
       empty: "No flows. Load rules, or change the filter.", columns: this.columns(),
     });
     this.root = element("section", {}, element("h1", {}, "Flows"), this.window.controls,
@@ -130,8 +145,8 @@ export class FlowsView {
         text: (row) => `${rate(row.refused_per_s)} ${this.refusals.text(row)}`,
         build: (row) => [rate(row.refused_per_s), small(this.refusals.text(row))].filter(Boolean) },
       { title: "Held p50 / p99", sort: "held", numeric: true, text: held },
-      { title: "Command", name: "command", text: (row) => row.flow_id,
-        build: (row) => command(`flow ${row.flow_id}`) },
+      { title: "Command", name: "command", text: flowKey,
+        build: (row) => command(flowCommand(row)) },
     ];
   }
 

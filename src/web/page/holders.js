@@ -2,6 +2,7 @@
 
 import { count, duration, moment, quoted } from "./format.js";
 import { command, element } from "./dom.js";
+import { keyOfHolder } from "./flows.js";
 
 // `first`: the column that says whose a token is, or of which flow.
 export function tokenColumns(first) {
@@ -46,8 +47,8 @@ export function clientLink(row) {
 }
 
 export const flowColumn = {
-  title: "Flow", name: "name", text: (row) => JSON.stringify([row.resource, row.flow_id]),
-  build: (row) => [element("a", { href: `#/flow/${row.flow_id}` },
+  title: "Flow", name: "name", text: (row) => JSON.stringify([row.resource, keyOfHolder(row)]),
+  build: (row) => [element("a", { href: `#/flow/${keyOfHolder(row)}` },
                            row.resource || `flow ${row.flow_id}`)],
 };
 

@@ -14,6 +14,7 @@ const LIMITS = [
   ["tokens", "counts.tokens", "tokens_max"],
   ["keys", "counts.keys", "keys_max"],
   ["waiters", "counts.waiters", "waiters_max"],
+  ["bytes of waiters", "counts.waiter_bytes", "waiter_bytes_max"],
   ["history", "counts.history", "history_max"],
   ["bytes of remembered values", "counts.param_value_bytes", "param_value_bytes_max"],
 ];

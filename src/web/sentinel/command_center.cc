@@ -1,7 +1,6 @@
 #include "web/sentinel/command_center.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -97,16 +96,12 @@ ordered_json Connections(const Snapshot& snapshot) {
 }
 
 // Calls a second of each namespace, which is what maxAllowedQps limits.
-ordered_json RequestLimits(const Snapshot& snapshot) {
-  std::map<std::string_view, double> qps;
-  for (const FlowLook& flow : snapshot.flows) {
-    if (!flow.row.rate) continue;
-    qps[flow.row.name_space] += flow.granted_per_s + flow.refused_per_s;
-  }
+ordered_json RequestLimits(const Snapshot& snapshot, const Series& series) {
+  std::map<std::string, int64_t> calls = CallsOfNamespaces(snapshot, series);
   ordered_json limits = ordered_json::array();
   for (const wire::NamespaceRow& row : snapshot.namespaces) {
     limits.push_back({{"namespace", row.name_space},
-                      {"currentQps", qps[row.name_space]},
+                      {"currentQps", static_cast<double>(calls[row.name_space])},
                       {"maxAllowedQps", AllowedQps(snapshot)}});
   }
   return limits;
@@ -235,7 +230,7 @@ Response CommandCenter::ServerInfo(const Asked& asked) const {
                      {"transport", Transport()},
                      {"flow", FlowConfig(asked.snapshot)},
                      {"connection", Connections(asked.snapshot)},
-                     {"requestLimitData", RequestLimits(asked.snapshot)}});
+                     {"requestLimitData", RequestLimits(asked.snapshot, source_->series())}});
 }
 
 Response CommandCenter::ServerMetrics(const Asked& asked) const {

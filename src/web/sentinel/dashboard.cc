@@ -9,9 +9,11 @@ SentinelDashboard::SentinelDashboard(const SentinelDashboardOptions& options,
     : options_(options), center_(options, source) {}
 
 Result<std::unique_ptr<SentinelDashboard>> SentinelDashboard::Start(
-    const SentinelDashboardOptions& options, SnapshotSource* source) {
+    const SentinelDashboardOptions& options, const std::vector<std::string>& hosts,
+    SnapshotSource* source) {
   std::unique_ptr<SentinelDashboard> made(new SentinelDashboard(options, source));
   const HttpServer::Options http{.listen = options.listen,
+                                 .hosts = hosts,
                                  .closes = true,
                                  .ports_above = SentinelDashboardOptions::kPortsAbove,
                                  .takes_posts = true};

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
@@ -21,14 +23,14 @@ namespace nowcalls::web {
 class SentinelDashboard {
  public:
   // Listens, and answers from now on that the server loads. Errors are those of HttpServer::Start.
+  // `hosts`: more names that the Host header may have.
   static Result<std::unique_ptr<SentinelDashboard>> Start(const SentinelDashboardOptions& options,
+                                                          const std::vector<std::string>& hosts,
                                                           SnapshotSource* source);
   // The token server serves: tells the dashboard from now on. Before the first look at it; once.
   void Begin(uint16_t token_port, LogLine log);
 
   const HostPort& command_address() const { return server_->address(); }
-  // Ends connections that do not get on. Now and then.
-  void CloseSlow() { server_->WakeStreams(); }
 
  private:
   SentinelDashboard(const SentinelDashboardOptions& options, SnapshotSource* source);

@@ -1,7 +1,6 @@
 #include "web/sentinel/nodes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -23,15 +22,13 @@ std::string ResourceOf(const wire::FlowRow& row) {
   return row.resource.empty() ? std::to_string(row.flow_id) : row.resource;
 }
 
-int64_t Rounded(double per_second) { return std::llround(std::max(per_second, 0.0)); }
-
-// The figures of a node: of a flow, or summed over several.
+// The figures of a node: of a flow, or summed over several. Seconds are whole ones.
 struct Figures {
   int64_t now_calls = 0;
   int64_t pass = 0;
   int64_t block = 0;
   int64_t success = 0;
-  uint64_t held_ms = 0;  // Of the tokens that ended in the last second.
+  uint64_t held_ms = 0;  // Of the tokens that ended in the second.
   uint64_t ended = 0;
   int64_t minute_pass = 0;
   int64_t minute_block = 0;
@@ -54,38 +51,57 @@ struct Figures {
   bool idle() const { return now_calls == 0 && minute_pass == 0 && minute_block == 0; }
 };
 
-// The figures of all flows of a snapshot.
+// The figures of all flows of a snapshot: counts of the last whole second and of a minute. Nothing
+// is made of a rate: a look of a fifth of a second would make five calls of one.
 class FiguresOf {
  public:
   FiguresOf(const Snapshot& snapshot, const Series& series)
-      : points_(series.All(snapshot.unix_ms / kMsPerSecond - kMinuteSeconds + 1,
-                           snapshot.unix_ms / kMsPerSecond)) {}
+      : second_(snapshot.whole_second()),
+        points_(series.All(snapshot.second() - kMinuteSeconds + 1, INT64_MAX)) {}
 
   Figures operator()(const FlowLook& flow) const {
     Figures figures;
     figures.now_calls = static_cast<int64_t>(flow.row.now_calls);
-    figures.pass = Rounded(flow.granted_per_s);
-    figures.block = Rounded(flow.refused_per_s);
-    figures.success = Rounded(flow.ended_per_s);
-    const auto found = points_.find(flow.row.flow_id);
-    if (found != points_.end()) {
-      for (const Point& point : found->second) {
-        figures.minute_pass += point.granted;
-        figures.minute_block += point.refused;
-        figures.minute_exceptions += point.exceptions;
-        figures.exceptions = point.exceptions;
-        figures.held_ms = point.held_ms;
-        figures.ended = point.ended;
-      }
+    const auto found = points_.find(wire::KeyOf(flow.row));
+    if (found == points_.end()) {  // Beyond the bound of the series.
+      AddSecond(PointOf(flow.came), &figures);
+      AddToMinute(PointOf(flow.came), &figures);
+      return figures;
     }
-    // The series forgets flows beyond its bound.
-    figures.minute_pass = std::max(figures.minute_pass, figures.pass);
-    figures.minute_block = std::max(figures.minute_block, figures.block);
+    for (const Point& point : found->second) {
+      AddToMinute(point, &figures);
+      if (point.unix_s == second_) AddSecond(point, &figures);
+    }
     return figures;
   }
 
  private:
-  const std::map<int64_t, std::vector<Point>> points_;
+  static Point PointOf(const FlowTotals& came) {
+    const auto fitting = [](uint64_t count) {
+      return static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX));
+    };
+    return {.granted = fitting(came.granted),
+            .refused = fitting(came.refused),
+            .ended = fitting(came.ended),
+            .exceptions = fitting(came.exceptions),
+            .held_ms = came.held_ms};
+  }
+  static void AddSecond(const Point& point, Figures* figures) {
+    figures->pass += point.granted;
+    figures->block += point.refused;
+    figures->success += point.ended;
+    figures->held_ms += point.held_ms;
+    figures->ended += point.ended;
+    figures->exceptions += point.exceptions;
+  }
+  static void AddToMinute(const Point& point, Figures* figures) {
+    figures->minute_pass += point.granted;
+    figures->minute_block += point.refused;
+    figures->minute_exceptions += point.exceptions;
+  }
+
+  const int64_t second_;
+  const std::map<FlowKey, std::vector<Point>> points_;
 };
 
 // Adds a NodeVo's figures. Java has 32 bits for the threads.
@@ -109,8 +125,49 @@ ordered_json TreeNode(std::string id, ordered_json parent_id, std::string resour
       {"id", std::move(id)}, {"parentId", std::move(parent_id)}, {"resource", std::move(resource)}};
 }
 
+// A tree's ids are unique: a flow id may have a rule of the flow and one by value.
+std::string NodeIdOf(const wire::FlowRow& row) {
+  const bool by_value = wire::KeyOf(row).kind == FlowKind::kValue;
+  return "flow-" + std::to_string(row.flow_id) + (by_value ? "-value" : "");
+}
+
+struct Node {
+  const FlowLook* flow;
+  Figures figures;
+
+  int64_t calls() const { return figures.now_calls + figures.minute_pass + figures.minute_block; }
+};
+
+std::vector<Node> NodesOf(const Snapshot& snapshot, const Series& series) {
+  const FiguresOf figures_of(snapshot, series);
+  std::vector<Node> nodes;
+  nodes.reserve(snapshot.flows.size());
+  for (const FlowLook& flow : snapshot.flows) nodes.push_back({&flow, figures_of(flow)});
+  return nodes;
+}
+
+// Those with most calls, as many as an answer may have, by flow id. `idle`: also those without.
+std::vector<Node> Busiest(std::vector<Node> nodes, bool idle) {
+  if (!idle) std::erase_if(nodes, [](const Node& node) { return node.figures.idle(); });
+  if (nodes.size() <= kNodesMax) return nodes;
+  const auto end = nodes.begin() + kNodesMax;
+  std::nth_element(nodes.begin(), end, nodes.end(),
+                   [](const Node& a, const Node& b) { return a.calls() > b.calls(); });
+  nodes.erase(end, nodes.end());
+  std::sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
+    return wire::KeyOf(a.flow->row) < wire::KeyOf(b.flow->row);
+  });
+  return nodes;
+}
+
+// An element at a time: a document of all of them would take ten times their text.
+void AppendElement(const ordered_json& element, std::string* array) {
+  if (array->size() > 1) array->push_back(',');
+  *array += JsonText(element);
+}
+
 struct MetricLine {
-  int64_t flow_id;
+  FlowKey flow;
   const Point* point;
   const std::string* resource;
 
@@ -147,25 +204,25 @@ void KeepBusiest(std::vector<MetricLine>* lines) {
 std::string MetricLines(const Snapshot& snapshot, const Series& series, const MetricQuery& query) {
   // Whole seconds within the window, however its ends are written.
   const int64_t from_s = query.from_ms / kMsPerSecond + (query.from_ms % kMsPerSecond > 0 ? 1 : 0);
-  const std::map<int64_t, std::vector<Point>> points =
+  const std::map<FlowKey, std::vector<Point>> points =
       series.All(from_s, query.to_ms / kMsPerSecond);
   std::vector<MetricLine> lines;
-  std::map<int64_t, std::string> names;
-  for (const auto& [flow_id, of_flow] : points) {
-    const FlowLook* const flow = FindFlow(snapshot, flow_id);
+  std::map<FlowKey, std::string> names;
+  for (const auto& [key, of_flow] : points) {
+    const FlowLook* const flow = FindFlow(snapshot, key);
     if (flow == nullptr) continue;
     const std::string resource = ResourceOf(flow->row);
     if (!query.resource.empty() && query.resource != resource) continue;
-    std::string& name = names[flow_id] = resource;
+    std::string& name = names[key] = resource;
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return c == '|' || c < ' '; }, '_');
     for (const Point& point : of_flow) {
-      if (WasUsed(point)) lines.push_back({flow_id, &point, &name});
+      if (WasUsed(point)) lines.push_back({key, &point, &name});
     }
   }
   KeepBusiest(&lines);
   std::sort(lines.begin(), lines.end(), [](const MetricLine& a, const MetricLine& b) {
-    return std::pair(a.point->unix_s, a.flow_id) < std::pair(b.point->unix_s, b.flow_id);
+    return std::pair(a.point->unix_s, a.flow) < std::pair(b.point->unix_s, b.flow);
   });
   std::string text;
   for (const MetricLine& line : lines) AppendLine(line, &text);
@@ -173,64 +230,77 @@ std::string MetricLines(const Snapshot& snapshot, const Series& series, const Me
 }
 
 std::string ClusterNodes(const Snapshot& snapshot, const Series& series, bool idle) {
-  const FiguresOf figures_of(snapshot, series);
-  ordered_json nodes = ordered_json::array();
-  for (const FlowLook& flow : snapshot.flows) {
-    const Figures figures = figures_of(flow);
-    if (!idle && figures.idle()) continue;
-    ordered_json node = {{"resource", ResourceOf(flow.row)}};
-    AddFigures(figures, snapshot.unix_ms, &node);
-    nodes.push_back(std::move(node));
+  std::string json = "[";
+  for (const Node& of : Busiest(NodesOf(snapshot, series), idle)) {
+    ordered_json node = {{"resource", ResourceOf(of.flow->row)}};
+    AddFigures(of.figures, snapshot.unix_ms, &node);
+    AppendElement(node, &json);
   }
-  return JsonText(nodes);
+  return json + "]";
 }
 
 std::string NodeTree(const Snapshot& snapshot, const Series& series) {
-  const FiguresOf figures_of(snapshot, series);
   std::map<std::string_view, Figures> of_namespaces;
-  std::map<std::string_view, std::vector<std::pair<const FlowLook*, Figures>>> flows;
   Figures of_machine;
-  for (const FlowLook& flow : snapshot.flows) {
-    const Figures figures = figures_of(flow);
-    of_machine.Add(figures);
-    of_namespaces[flow.row.name_space].Add(figures);
-    flows[flow.row.name_space].emplace_back(&flow, figures);
+  std::vector<Node> nodes = NodesOf(snapshot, series);
+  for (const Node& node : nodes) {
+    of_machine.Add(node.figures);
+    of_namespaces[node.flow->row.name_space].Add(node.figures);
   }
+  nodes = Busiest(std::move(nodes), /*idle=*/true);
+  std::stable_sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
+    return a.flow->row.name_space < b.flow->row.name_space;
+  });
+  std::string json = "[";
+  const auto append = [&](ordered_json node, const Figures& figures) {
+    AddFigures(figures, snapshot.unix_ms, &node);
+    AppendElement(node, &json);
+  };
   const std::string root = "machine-root";
-  ordered_json nodes = ordered_json::array();
-  nodes.push_back(TreeNode(root, nullptr, root));
-  AddFigures(of_machine, snapshot.unix_ms, &nodes.back());
+  append(TreeNode(root, nullptr, root), of_machine);
+  auto node = nodes.begin();
   for (const auto& [name_space, of_namespace] : of_namespaces) {
     const std::string parent = "namespace-" + std::string(name_space);
-    nodes.push_back(TreeNode(parent, root, std::string(name_space)));
-    AddFigures(of_namespace, snapshot.unix_ms, &nodes.back());
-    for (const auto& [flow, figures] : flows[name_space]) {
-      nodes.push_back(
-          TreeNode("flow-" + std::to_string(flow->row.flow_id), parent, ResourceOf(flow->row)));
-      AddFigures(figures, snapshot.unix_ms, &nodes.back());
+    append(TreeNode(parent, root, std::string(name_space)), of_namespace);
+    for (; node != nodes.end() && node->flow->row.name_space == name_space; ++node) {
+      const wire::FlowRow& row = node->flow->row;
+      append(TreeNode(NodeIdOf(row), parent, ResourceOf(row)), node->figures);
     }
   }
-  return JsonText(nodes);
+  return json + "]";
 }
 
 std::string ClusterMetrics(const Snapshot& snapshot, const Series& series,
                            const std::string& name_space) {
-  const FiguresOf figures_of(snapshot, series);
-  std::map<std::string, ordered_json> by_resource;
-  for (const FlowLook& flow : snapshot.flows) {
-    if (flow.row.name_space != name_space) continue;
-    const Figures figures = figures_of(flow);
-    const std::string resource = ResourceOf(flow.row);
-    by_resource[resource].push_back({{"timestamp", snapshot.unix_ms},
-                                     {"resourceName", resource},
-                                     {"flowId", flow.row.flow_id},
-                                     {"passQps", flow.granted_per_s},
-                                     {"blockQps", flow.refused_per_s},
-                                     {"rt", figures.rt()}});
+  std::vector<Node> nodes = NodesOf(snapshot, series);
+  std::erase_if(nodes, [&](const Node& node) { return node.flow->row.name_space != name_space; });
+  std::map<std::string, std::string> by_resource;
+  for (const Node& node : Busiest(std::move(nodes), /*idle=*/true)) {
+    const wire::FlowRow& row = node.flow->row;
+    const std::string resource = ResourceOf(row);
+    std::string& list = by_resource.try_emplace(resource, "[").first->second;
+    AppendElement({{"timestamp", snapshot.unix_ms},
+                   {"resourceName", resource},
+                   {"flowId", row.flow_id},
+                   {"passQps", static_cast<double>(node.figures.pass)},
+                   {"blockQps", static_cast<double>(node.figures.block)},
+                   {"rt", node.figures.rt()}},
+                  &list);
   }
-  ordered_json metrics = ordered_json::object();
-  for (auto& [resource, nodes] : by_resource) metrics.emplace(resource, std::move(nodes));
-  return JsonText(metrics);
+  std::string json = "{";
+  for (const auto& [resource, list] : by_resource) {
+    json += (json.size() > 1 ? "," : "") + JsonText(resource) + ":" + list + "]";
+  }
+  return json + "}";
+}
+
+std::map<std::string, int64_t> CallsOfNamespaces(const Snapshot& snapshot, const Series& series) {
+  std::map<std::string, int64_t> calls;
+  for (const Node& node : NodesOf(snapshot, series)) {
+    if (!node.flow->row.rate) continue;
+    calls[node.flow->row.name_space] += node.figures.pass + node.figures.block;
+  }
+  return calls;
 }
 
 }  // namespace nowcalls::web

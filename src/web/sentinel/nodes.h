@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "web/series.h"
@@ -29,6 +30,9 @@ struct MetricQuery {
 // has no line. Beyond kLinesMax the lines with the fewest calls are left out.
 std::string MetricLines(const Snapshot& snapshot, const Series& series, const MetricQuery& query);
 
+// Nodes of an answer; beyond, those with the fewest calls are left out.
+inline constexpr size_t kNodesMax = 6'000;
+
 // A JSON array of nodes, one a flow. `idle`: also of flows that nobody asked for a minute and that
 // have no tokens.
 std::string ClusterNodes(const Snapshot& snapshot, const Series& series, bool idle);
@@ -39,6 +43,9 @@ std::string NodeTree(const Snapshot& snapshot, const Series& series);
 // A JSON object: the flows of a namespace by resource.
 std::string ClusterMetrics(const Snapshot& snapshot, const Series& series,
                            const std::string& name_space);
+
+// Calls of the last whole second that asked for a rate, by namespace.
+std::map<std::string, int64_t> CallsOfNamespaces(const Snapshot& snapshot, const Series& series);
 
 }  // namespace nowcalls::web
 

@@ -37,8 +37,11 @@ struct Response {
   TokenStatus status = TokenStatus::kFail;
   std::string_view data;
 
-  // kPing: connectedCount; kFlow, kParamFlow: what remains. 0 if there is no data.
-  int32_t count() const { return data.size() < 4 ? 0 : LoadBigEndian<int32_t>(data.data()); }
+  // kPing: connectedCount, of one byte; kFlow, kParamFlow: what remains. 0 if there is no data.
+  int32_t count() const {
+    if (data.size() == 1) return static_cast<int8_t>(data[0]);
+    return data.size() < 4 ? 0 : LoadBigEndian<int32_t>(data.data());
+  }
   // kFlow, kParamFlow.
   int32_t wait_ms() const { return data.size() < 8 ? 0 : LoadBigEndian<int32_t>(data.data() + 4); }
   // kAcquire.

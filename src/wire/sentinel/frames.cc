@@ -56,11 +56,12 @@ bool DecodeParamCall(std::string_view data, ParamRoom* room, ParamCallParams* pa
   return true;
 }
 
-void EncodePing(uint32_t xid, int32_t connected_count, OutputBuffer* out) {
-  char bytes[kLengthBytes + kResponseHeadBytes + sizeof(connected_count)];
-  StoreBigEndian(internal::StoreHead(bytes, sizeof(connected_count), xid,
-                                     static_cast<int8_t>(RequestType::kPing), TokenStatus::kOk),
-                 connected_count);
+void EncodePing(uint32_t xid, uint32_t connected_count, OutputBuffer* out) {
+  constexpr size_t kDataBytes = 1;
+  char bytes[kLengthBytes + kResponseHeadBytes + kDataBytes];
+  *internal::StoreHead(bytes, kDataBytes, xid, static_cast<int8_t>(RequestType::kPing),
+                       TokenStatus::kOk) =
+      static_cast<char>(std::min(connected_count, kConnectedCountMax));
   out->write(bytes, sizeof(bytes));
 }
 

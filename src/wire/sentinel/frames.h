@@ -46,9 +46,10 @@ inline constexpr int kRequestTypeCount = 6;
 class FrameSplitter {
  public:
   enum class Outcome : uint8_t {
-    kFrame,       // *size bytes are one frame; its payload may be empty.
-    kOversized,   // A frame of more than kPayloadBytesMax begins. *size bytes are to be dropped.
-    kSkipped,     // *size bytes are the rest of an oversized frame, or a part of the rest.
+    kFrame,      // *size bytes are one frame; its payload may be empty.
+    kOversized,  // A frame of more than kPayloadBytesMax begins, and its head is there. *size bytes
+                 // are to be dropped.
+    kSkipped,    // *size bytes are the rest of an oversized frame, or a part of the rest.
     kIncomplete,  // Of the frame more is to come. Next is called again with all of it.
   };
 
@@ -58,6 +59,7 @@ class FrameSplitter {
     if (input.size() < kLengthBytes) return Outcome::kIncomplete;
     const size_t whole = kLengthBytes + LoadBigEndian<uint16_t>(input.data());
     if (whole > kLengthBytes + kPayloadBytesMax) {
+      if (input.size() < kLengthBytes + kRequestHeadBytes) return Outcome::kIncomplete;
       to_skip_ = whole;
       return Skip(input, Outcome::kOversized, size);
     }
@@ -185,8 +187,11 @@ inline void EncodeStatus(uint32_t xid, int8_t type, TokenStatus status, OutputBu
   out->write(bytes, sizeof(bytes));
 }
 
-// kPing, answered kOk. A refused ping has a status and no data.
-void EncodePing(uint32_t xid, int32_t connected_count, OutputBuffer* out);
+// kPing, answered kOk: the count as one byte, at most kConnectedCountMax. Clients up to 1.6 read
+// one byte and would take three more for the beginning of the next answer; later ones read either.
+// A refused ping has a status and no data.
+inline constexpr uint32_t kConnectedCountMax = 127;
+void EncodePing(uint32_t xid, uint32_t connected_count, OutputBuffer* out);
 
 // A refusal of a request of any type: with zeros where an answer of that type has data.
 void EncodeRefusal(uint32_t xid, int8_t type, TokenStatus status, OutputBuffer* out);

@@ -101,6 +101,39 @@ class Server {
         const auto status = removed_ ? TokenStatus::kNoRuleExists : TokenStatus::kOk;
         return wire::EncodeDrain(request.msgid, {status, 3 * tokens_, tokens_}, out);
       }
+      case Method::kFlows: {
+        wire::FlowRow row;
+        row.flow_id = 7;
+        row.name_space = "shop";
+        row.tokens = tokens_;
+        row.now_calls = 3 * tokens_;
+        wire::FlowRow other = row;
+        other.name_space = "bank";
+        return wire::EncodeFlowPage(request.msgid, {row, other}, 0, out);
+      }
+      case Method::kReclaimNamespace: {
+        wire::ReclaimNamespaceParams params;
+        CHECK(wire::DecodeReclaimNamespace(request.params, &params, &error));
+        asked_.push_back(std::string(params.name_space) + " " + std::string(params.reason) + ", " +
+                         std::to_string(params.limit) + " from " +
+                         std::to_string(params.first_flow));
+        // The first piece passes over flows without tokens.
+        const uint64_t taken =
+            params.first_flow == 0 ? 0 : std::min<uint64_t>(params.limit, tokens_);
+        tokens_ -= taken;
+        return wire::EncodeReclaimNamespace(request.msgid, {taken, tokens_ > 0 ? 7U : 0U}, out);
+      }
+      case Method::kDrainNamespace: {
+        wire::DrainNamespaceParams params;
+        CHECK(wire::DecodeDrainNamespace(request.params, &params, &error));
+        asked_.push_back("drain " + std::string(params.name_space) + (params.on ? " on" : " off") +
+                         " from " + std::to_string(params.first_flow));
+        if (removed_) {
+          return wire::EncodeDrainNamespace(request.msgid, {TokenStatus::kNoRuleExists}, out);
+        }
+        const uint64_t next = params.first_flow == 0 ? 7 : 0;
+        return wire::EncodeDrainNamespace(request.msgid, {TokenStatus::kOk, 6, 2, 1, next}, out);
+      }
       default:
         return wire::EncodeError(request.msgid, {wire::ErrorCode::kUnknownMethod, "what?"}, out);
     }
@@ -216,6 +249,33 @@ TEST_CASE("a client's tokens are counted over the pages of sessions, and taken b
   Server server(1);
   CHECK(Do(&server, OfClient()).text == "client 'a' of namespace 'shop': 1 token taken back\n");
   CHECK(server.asked() == Asked{"shop/a hung, 1"});
+}
+
+TEST_CASE("a namespace is reclaimed piece by piece, past flows that have no tokens") {
+  Server server(1200);
+  Arguments arguments;
+  arguments.command = Command::kReclaimNamespace;
+  arguments.name_space = "shop";
+  arguments.reason = "hung";
+  arguments.yes = true;
+  CHECK(Do(&server, arguments).text == "namespace 'shop': 1200 tokens taken back\n");
+  CHECK(server.asked() ==
+        Asked{"shop hung, 1000 from 0", "shop hung, 1000 from 7", "shop hung, 200 from 7"});
+}
+
+TEST_CASE("a namespace is drained piece by piece, and one without rules is told") {
+  Server server(2);
+  Arguments arguments;
+  arguments.command = Command::kDrainNamespace;
+  arguments.name_space = "shop";
+  CHECK(Do(&server, arguments).text ==
+        "namespace 'shop' grants nothing by 2 rules, 4 tokens with nowCalls 12 out\n");
+  CHECK(server.asked() == Asked{"drain shop on from 0", "drain shop on from 7"});
+  arguments.off = true;
+  CHECK(Do(&server, arguments).text ==
+        "namespace 'shop' grants again by 2 rules, 4 tokens with nowCalls 12 out\n");
+  server.set_removed();
+  CHECK(Do(&server, arguments).text == "not_found: namespace 'shop' has no rule in force");
 }
 
 TEST_CASE("a purge needs no reason, and a flow whose rule is gone") {

@@ -186,6 +186,12 @@ TEST_CASE("reclaims, purges and drains name what they are about") {
   CHECK(Parse({"drain", "--flow", "7"}).arguments->command == Command::kDrain);
   CHECK_FALSE(Parse({"drain", "--flow", "7"}).arguments->off);
   CHECK(Parse({"drain", "--flow", "7", "--off"}).arguments->off);
+  const Arguments space = *Parse({"reclaim", "--namespace", "shop", "--reason", "hung"}).arguments;
+  CHECK(space.command == Command::kReclaimNamespace);
+  CHECK(space.name_space == "shop");
+  const Arguments drains = *Parse({"drain", "--namespace", "shop"}).arguments;
+  CHECK(drains.command == Command::kDrainNamespace);
+  CHECK(drains.name_space == "shop");
 }
 
 TEST_CASE("a backup and a restore name where from and where to") {
@@ -211,23 +217,22 @@ TEST_CASE("a backup and a restore name where from and where to") {
 
 TEST_CASE("a reclaim of everything, of nothing or of two things at once is refused") {
   constexpr char kChoice[] =
-      "nowcalls-admin: reclaim: takes one of TOKEN_ID, --client ID with --namespace NS, and --flow "
-      "ID";
+      "nowcalls-admin: reclaim: takes one of TOKEN_ID, --client ID with --namespace NS, --flow ID, "
+      "and --namespace NS";
   CHECK(ErrorOf({"reclaim", "--reason", "x"}) == kChoice);
   CHECK(ErrorOf({"reclaim", "5", "--flow", "7", "--reason", "x"}) == kChoice);
   CHECK(ErrorOf({"reclaim", "--client", "c", "--namespace", "n", "--flow", "7", "--reason", "x"}) ==
         kChoice);
   CHECK(ErrorOf({"reclaim", "--client", "c", "--reason", "x"}) ==
         "nowcalls-admin: --client requires --namespace");
-  CHECK(ErrorOf({"reclaim", "5", "--namespace", "n", "--reason", "x"}) ==
-        "nowcalls-admin: --namespace requires --client");
+  CHECK(ErrorOf({"reclaim", "5", "--namespace", "n", "--reason", "x"}) == kChoice);
   CHECK(ErrorOf({"reclaim", "--flow", "7"}) == "nowcalls-admin: --reason is required");
   CHECK(ErrorOf({"reclaim", "--flow", "0", "--reason", "x"}) ==
         "nowcalls-admin: --flow: '0' is not a whole number from 1 to 9223372036854775807");
   CHECK(ErrorOf({"purge"}) == "nowcalls-admin: --flow is required");
   CHECK(ErrorOf({"purge", "--flow", "7", "--data-dir", "d"}) ==
         "nowcalls-admin: 'nowcalls-admin purge' asks a running server, not a ledger on disk");
-  CHECK(ErrorOf({"drain"}) == "nowcalls-admin: --flow is required");
+  CHECK(ErrorOf({"drain"}) == "nowcalls-admin: drain: takes one of --flow ID and --namespace NS");
 }
 
 TEST_CASE("the history is filtered by flow, client, namespace and reason") {
@@ -260,7 +265,11 @@ TEST_CASE("the history is filtered by flow, client, namespace and reason") {
 }
 
 TEST_CASE("a wrong command line is refused with what is wrong") {
-  CHECK(ErrorOf({}) == "nowcalls-admin: a command is missing");
+  CHECK(ErrorOf({}).starts_with("nowcalls-admin: a command is missing; there are dump, "));
+  CHECK(ErrorOf({"rules"}).starts_with("nowcalls-admin: a command is missing; there are "));
+  CHECK(ErrorOf({"--foo"}) == "nowcalls-admin: '--foo' is no option of 'nowcalls-admin'");
+  CHECK(ErrorOf({"dump", "--fomrat", "csv"}) ==
+        "nowcalls-admin: '--fomrat' is no option of 'nowcalls-admin dump'; did you mean --format?");
   CHECK(ErrorOf({"dump", "--data-dir", "d", "--server", "127.0.0.1:1"}) ==
         "nowcalls-admin: --server excludes --data-dir");
   CHECK(ErrorOf({"verify"}) == "nowcalls-admin: --data-dir is required");
@@ -314,8 +323,13 @@ TEST_CASE("an option that a command does not take is refused with the reason") {
 TEST_CASE("of several words too many the first is named") {
   CHECK(ErrorOf({"dump", "one", "two"}) == "nowcalls-admin: 'one' is one argument too many");
   CHECK(ErrorOf({"flow", "1", "2", "3"}) == "nowcalls-admin: '2' is one argument too many");
-  CHECK(ErrorOf({"dmup", "--flow", "1"}) == "nowcalls-admin: 'dmup' is not a command");
-  CHECK(ErrorOf({"rules", "lod", "x"}) == "nowcalls-admin: 'lod' is not a command");
+  const std::string dump = ErrorOf({"dmup", "--flow", "1"});
+  CHECK(dump.starts_with("nowcalls-admin: 'dmup' is not a command; there are dump, "));
+  CHECK(dump.ends_with("; did you mean dump?"));
+  const std::string load = ErrorOf({"rules", "lod", "x"});
+  CHECK(load.starts_with("nowcalls-admin: 'lod' is not a command; there are "));
+  CHECK(load.ends_with("; did you mean load?"));
+  CHECK(ErrorOf({"foo"}).starts_with("nowcalls-admin: 'foo' is not a command; there are dump, "));
 }
 
 TEST_CASE("an option without a value, or given twice, is refused by name") {

@@ -388,5 +388,30 @@ TEST_CASE("a file of rules that is absent is wrong usage, one that cannot be rea
   }
 }
 
+TEST_CASE("rules check exits with 1 under --strict if anything is warned of") {
+  const testing::TempDir dir;
+  Arguments arguments = Of(Command::kRulesCheck);
+  arguments.file = dir.Sub("rules.json");
+  const auto ended = [&](const std::string& count, const std::string& more, bool strict) {
+    testing::WriteStringToFile(arguments.file,
+                               R"([{"resource":"r","clusterMode":true,"count":)" + count + more +
+                                   R"(,"clusterConfig":{"flowId":1,"thresholdType":1}},
+                           {"resource":"local","count":1,"clusterMode":false}])");
+    arguments.strict = strict;
+    return RunAlone(arguments);
+  };
+  CHECK(ended("5", "", true).exit_code == kExitOk);  // A skipped rule says what it is.
+  CHECK(ended("5", R"(,"limitApp":"appA")", false).exit_code == kExitOk);
+  const Ended warned = ended("0.5", R"(,"limitApp":"appA")", true);
+  CHECK(warned.exit_code == kExitFailure);
+  CHECK(warned.err ==
+        "nowcalls-admin: " + arguments.file + " has 2 warnings, and --strict takes none\n");
+  CHECK(warned.out.find("limitApp \"appA\" has no effect here") != std::string::npos);
+  const Ended beyond = ended("1000000", "", true);
+  CHECK(beyond.exit_code == kExitFailure);
+  CHECK(beyond.out.find("1000000 in 1s is more than the 30000 requests a second") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace nowcalls::admin

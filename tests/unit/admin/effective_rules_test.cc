@@ -28,11 +28,12 @@ std::vector<std::string> LinesOf(const std::string& text) {
 TEST_CASE("a minimal rule shows that its level grows with clients, and what is by default") {
   CHECK(TextOf(R"([{"resource":"db","count":3,"clusterMode":true,
                     "clusterConfig":{"flowId":1}}])") ==
-        "FLOW_ID  RESOURCE  LEVEL          HOLD   OFFLINE  WHEN_FULL\n"
-        "      1  db        3 per client*  4.0s*  2.0s*    refuse*\n"
+        "FLOW_ID  RESOURCE  LEVEL                HOLD   OFFLINE  WHEN_FULL\n"
+        "      1  db        3 in 1s per client*  4.0s*  2.0s*    refuse*\n"
         "*: as by default.\n"
-        "per client: the level grows with the clients online: with 6 it is 18.\n"
-        "  \"thresholdType\": 1 in clusterConfig makes it 3 in all.\n"
+        "per client: the level grows with the clients online: with 6 it is 18 in 1s.\n"
+        "  \"thresholdType\": 1 in clusterConfig makes it 3 in 1s.\n"
+        "in 1s: calls that begin within it. \"grade\": 0 makes them calls at once.\n"
         "HOLD: a token neither released nor kept for so long is taken back\n"
         "  (resourceTimeout x 2, the server's resource-timeout-factor).\n"
         "OFFLINE: so long after a client is gone its tokens are taken back.\n"
@@ -40,7 +41,8 @@ TEST_CASE("a minimal rule shows that its level grows with clients, and what is b
 }
 
 TEST_CASE("a rule with the five keys that matter shows no default but the refusal") {
-  const auto lines = LinesOf(TextOf(R"([{"resource":"order-db","count":20,"clusterMode":true,
+  const auto lines =
+      LinesOf(TextOf(R"([{"resource":"order-db","grade":0,"count":20,"clusterMode":true,
     "clusterConfig":{"flowId":1001,"thresholdType":1,"resourceTimeout":30000,
                      "clientOfflineTime":10000}}])"));
   CHECK(lines.at(1) == "   1001  order-db  20 in all  1m00s  10s      refuse*");
@@ -77,7 +79,7 @@ TEST_CASE("each way of refusing is told, and a rule that only counts") {
 
 TEST_CASE("a level is shown as it counts, rounded down") {
   const auto level = [](const std::string& count) {
-    return LinesOf(TextOf(R"([{"resource":"r","clusterMode":true,"count":)" + count +
+    return LinesOf(TextOf(R"([{"resource":"r","grade":0,"clusterMode":true,"count":)" + count +
                           R"(,"clusterConfig":{"flowId":1,"thresholdType":1}}])"))
         .at(1);
   };
@@ -99,16 +101,16 @@ TEST_CASE("a rule of a parameter shows what each value may, and over which time"
   const std::string global =
       R"(,"clusterMode":true,"clusterConfig":{"flowId":1,"thresholdType":1})";
   const std::string local = R"(,"clusterMode":true,"clusterConfig":{"flowId":1})";
-  CHECK(LevelOf(R"("paramIdx":0,"count":5,"durationInSec":9)" + global) == "5/s a value");
-  CHECK(LevelOf(R"("paramIdx":0,"count":0.5)" + local) == "0.5/s a value per client*");
+  CHECK(LevelOf(R"("paramIdx":0,"count":5,"durationInSec":9)" + global) == "5 in 1s a value");
+  CHECK(LevelOf(R"("paramIdx":0,"count":0.5)" + local) == "0.5 in 1s a value per client*");
   CHECK(LevelOf(R"("paramIdx":0,"grade":0,"count":5.5)" + global) == "5 a value");
   CHECK(LevelOf(R"("paramIndex":0,"threshold":5)" + local) == "5 a value per client*");
   CHECK(LevelOf(R"("paramIndex":0,"metricType":1,"threshold":5,"durationInSec":1)" + global) ==
-        "5/s a value");
+        "5 in 1s a value");
   CHECK(LevelOf(R"("paramIndex":0,"metricType":1,"threshold":5,"durationInSec":90)" + global) ==
-        "5/1m30s a value");
-  CHECK(LevelOf(R"("statIntervalInMs":1000,"threshold":5)" + global) == "5/s in all");
-  CHECK(LevelOf(R"("statIntervalInMs":500,"threshold":5)" + local) == "5/500ms per client*");
+        "5 in 90s a value");
+  CHECK(LevelOf(R"("statIntervalInMs":1000,"threshold":5)" + global) == "5 in 1s");
+  CHECK(LevelOf(R"("statIntervalInMs":500,"threshold":5)" + local) == "5 in 500ms per client*");
 }
 
 TEST_CASE("values with limits of their own are told with their types, the first ten") {
@@ -131,7 +133,7 @@ TEST_CASE("values with limits of their own are told with their types, the first 
   const std::string own = text.substr(text.find("Values with"));
   CHECK(
       own.starts_with("Values with limits of their own:\n"
-                      "  flow 1, string a\\x1bb: 7/s\n"
+                      "  flow 1, string a\\x1bb: 7 in 1s\n"
                       "  flow 2, int 0: 0\n"
                       "  flow 2, int 1: 10\n"));
   CHECK(own.ends_with("  flow 2, int 8: 80\n  and 3 more\n"));
@@ -140,15 +142,17 @@ TEST_CASE("values with limits of their own are told with their types, the first 
 TEST_CASE("the growth with clients is told for a value and for a time") {
   const std::string text = TextOf(R"([{"resource":"r","statIntervalInMs":2000,"threshold":5,
                                        "clusterConfig":{"flowId":1}}])");
-  CHECK(text.find("with 6 it is 30/2.0s.\n  \"thresholdType\": 1 in clusterConfig makes it 5/2.0s "
-                  "in all.\n") != std::string::npos);
+  CHECK(
+      text.find(
+          "with 6 it is 30 in 2s.\n  \"thresholdType\": 1 in clusterConfig makes it 5 in 2s.\n") !=
+      std::string::npos);
 }
 
 TEST_CASE("lines fit 80 columns, however long resources are") {
   std::string rules;
   for (const std::string id : {"7", "1000000000000000001"}) {
     rules += (rules.empty() ? "" : ",") + (R"({"resource":")" + std::string(300, 'x')) +
-             R"(","count":10000,"clusterMode":true,"clusterConfig":{"flowId":)" + id +
+             R"(","grade":0,"count":10000,"clusterMode":true,"clusterConfig":{"flowId":)" + id +
              R"(,"acquireRefuseStrategy":1}})";
   }
   for (const std::string& line : LinesOf(TextOf("[" + rules + "]"))) {

@@ -44,6 +44,21 @@ class LedgerBuilder {
     batch_.RuleSet({std::string(name_space), rule.flow_id, state, core::RuleToJson(rule)});
     return *this;
   }
+  // Both rules of a flow id in a namespace.
+  LedgerBuilder& TwoRules(std::string_view name_space, const core::Rule& of_flow,
+                          const core::Rule& by_value) {
+    const auto entry = [&](const core::Rule& rule) {
+      return ledger::RuleEntry{std::string(name_space), rule.flow_id, ledger::RuleState::kActive,
+                               core::RuleToJson(rule)};
+    };
+    const ledger::RuleEntry second = entry(by_value);
+    batch_.RuleSet(entry(of_flow), &second);
+    return *this;
+  }
+  LedgerBuilder& FormatVersion(uint32_t version) {
+    format_.version = version;
+    return *this;
+  }
   LedgerBuilder& RuleText(std::string_view name_space, int64_t flow_id, std::string_view json) {
     batch_.RuleSet(
         {std::string(name_space), FlowId(flow_id), ledger::RuleState::kActive, std::string(json)});
@@ -85,6 +100,14 @@ class LedgerBuilder {
   LedgerBuilder& Token(uint64_t fence, int64_t flow_id, uint64_t session, int64_t issued_ms,
                        uint32_t count = 1) {
     return Token(MakeToken(fence, flow_id, session, issued_ms, count));
+  }
+
+  // With a text as parameter.
+  LedgerBuilder& TokenOf(std::string_view value, uint64_t fence, int64_t flow_id, uint64_t session,
+                         int64_t issued_ms) {
+    ledger::Token token = MakeToken(fence, flow_id, session, issued_ms);
+    token.param = ParamValue(ParamType::kString, std::string(value));
+    return Token(token);
   }
 
   LedgerBuilder& Rate(int64_t flow_id, int64_t begin_ms, int64_t passed) {

@@ -146,7 +146,7 @@ TEST_CASE("live values of a parameter are asked for once, and shown as the serve
     wire::EncodeParamRows(request.msgid, values, out);
   });
   std::vector<wire::ParamRow> rows;
-  CHECK(live->Params(101, 20, Into(&rows)).ToString() == "ok");
+  CHECK(live->Params(101, 20, /*by_minute=*/false, Into(&rows)).ToString() == "ok");
   CHECK(rows == values);
 }
 
@@ -159,7 +159,8 @@ TEST_CASE("the server is asked for what the filter says, and namespaces are told
     wire::EncodeTokenPage(request.msgid, {MakeToken(1, "bank"), MakeToken(2, "shop")}, 0, out);
   });
   std::vector<TokenRow> rows;
-  const TokenFilter filter{101, "cart-1", "shop", 90'000};
+  const TokenFilter filter{
+      .flow_id = 101, .client_id = "cart-1", .name_space = "shop", .min_age_ms = 90'000};
   CHECK(live->Tokens(filter, Into(&rows)).ok());
   CHECK(rows == std::vector{MakeToken(2, "shop")});
 }
@@ -310,7 +311,8 @@ TEST_CASE("a flow that a server does not know is told in the operator's words") 
         request.msgid,
         {wire::ErrorCode::kBadParams, "flow: flow_id 7 has neither a rule nor tokens"}, out);
   });
-  CHECK(live->Flow(7).status().ToString() == "not_found: flow 7 has neither a rule nor tokens");
+  CHECK(live->Flow(FlowId{7}).status().ToString() ==
+        "not_found: flow 7 has neither a rule nor tokens");
 }
 
 ordered_json RuleObject(const std::string& name_space, int64_t flow_id) {
@@ -403,7 +405,7 @@ TEST_CASE("now is the server's, and a flow is asked for by its id") {
     return wire::EncodeFlow(request.msgid, flow, out);
   });
   CHECK(*live->NowMs() == 77);
-  CHECK(live->Flow(101)->flow_id == 101);
+  CHECK(live->Flow(FlowId{101})->at(0).flow_id == 101);
 }
 
 }  // namespace

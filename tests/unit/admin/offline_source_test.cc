@@ -141,11 +141,54 @@ TEST_CASE("flows are the sums of their tokens joined with the rules") {
   CHECK(rows[2] == removed);
 }
 
+// Flow 101 has both rules, with two tokens of the flow and one by value.
+LedgerBuilder TwoKinds() {
+  LedgerBuilder builder;
+  core::Rule by_value = GlobalRule(101, 4);
+  by_value.param.emplace();
+  builder.TwoRules("shop", GlobalRule(101, 10), by_value);
+  builder.Session(1, "shop", "cart-1");
+  builder.Token(10, 101, 1, kSealedMs - 3000, 2).Token(11, 101, 1, kSealedMs - 1000);
+  builder.TokenOf("x", 12, 101, 1, kSealedMs - 2000);
+  return builder;
+}
+
+TEST_CASE("a flow id with two rules has two rows offline, and tokens of either kind") {
+  Offline offline(TwoKinds());
+  const std::vector<FlowRow> rows = offline.Flows();
+  REQUIRE(offline.status.ok());
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].kind == "flow");
+  CHECK(rows[0].now_calls == 3);
+  CHECK(rows[0].level == 10);
+  CHECK(rows[1].kind == "value");
+  CHECK(rows[1].now_calls == 1);
+  CHECK_FALSE(rows[1].level.has_value());
+  CHECK(offline.source.Flow(FlowId{101})->size() == 2);
+  CHECK(offline.source.Flow({FlowId{101}, FlowKind::kValue})->at(0).now_calls == 1);
+  CHECK(offline.Fences({.flow_id = 101, .kind = FlowKind::kValue}) == std::vector<uint64_t>{12});
+  CHECK(offline.Fences({.flow_id = 101}).size() == 3);
+  CHECK(offline.source.Flow({FlowId{555}, FlowKind::kValue}).status().message() ==
+        "flow 555 by value has neither a rule nor tokens");
+}
+
+TEST_CASE("tokens of format 3 without a rule of their kind have the row of a removed one") {
+  LedgerBuilder builder = SampleLedger();
+  builder.FormatVersion(3).TokenOf("x", 13, 101, 1, kSealedMs - 2000);
+  Offline offline(std::move(builder));
+  const std::vector<FlowRow> rows = offline.Flows();
+  REQUIRE(offline.status.ok());
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[1].kind == "value");
+  CHECK(rows[1].resource == "resource-101");
+  CHECK(rows[1].removed);
+}
+
 TEST_CASE("one flow is found by its id, with or without a rule") {
   Offline offline(SampleLedger());
-  CHECK(offline.source.Flow(101)->now_calls == 3);
-  CHECK(offline.source.Flow(555)->removed);
-  const Result<FlowRow> unknown = offline.source.Flow(77);
+  CHECK(offline.source.Flow(FlowId{101})->at(0).now_calls == 3);
+  CHECK(offline.source.Flow(FlowId{555})->at(0).removed);
+  const auto unknown = offline.source.Flow(FlowId{77});
   CHECK(unknown.status().code() == StatusCode::kNotFound);
   CHECK(unknown.status().message() == "flow 77 has neither a rule nor tokens");
 }
@@ -237,9 +280,9 @@ TEST_CASE("a draining flow is shown as draining offline") {
   LedgerBuilder builder = SampleLedger();
   builder.Rule("shop", GlobalRule(104, 1), ledger::RuleState::kDraining);
   Offline offline(builder);
-  CHECK(offline.source.Flow(104)->draining);
-  CHECK(offline.source.Flow(104)->level == 1);
-  CHECK_FALSE(offline.source.Flow(101)->draining);
+  CHECK(offline.source.Flow(FlowId{104})->at(0).draining);
+  CHECK(offline.source.Flow(FlowId{104})->at(0).level == 1);
+  CHECK_FALSE(offline.source.Flow(FlowId{101})->at(0).draining);
 }
 
 TEST_CASE("rules come by flow id, of one namespace or of all") {

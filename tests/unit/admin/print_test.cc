@@ -111,7 +111,8 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null,\"keys\":null,"
         "\"held_sum_ms\":null,\"held_count\":null,\"waited_p50_ms\":null,"
         "\"waited_p90_ms\":null,\"waited_p99_ms\":null,\"waited_sum_ms\":null,"
-        "\"waited_count\":null,\"outcome_failed\":null,\"outcome_timeout\":null}\n");
+        "\"waited_count\":null,\"rate_values_forgotten\":null,\"kind\":\"flow\","
+        "\"outcome_failed\":null,\"outcome_timeout\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND  FAILED  "
@@ -289,8 +290,9 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
         "{\"namespace\":\"shop\"," + core::RuleToJson(GlobalRule(101, 10)).substr(1) + "\n");
   CHECK(PrintList(Command::kRulesList, Format::kCsv, OneToken()).out ==
         "namespace,flow_id,resource,count,threshold_type,resource_timeout_ms,"
-        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind,max_hold_ms\n"
-        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow,0\n");
+        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind,max_hold_ms,"
+        "limit\n"
+        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow,0,10 in 1s\n");
   core::Rule rule = GlobalRule(101, 2.5);
   rule.max_per_client_percent = 25;
   rule.shadow = true;
@@ -299,9 +301,19 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
   fraction.Rule("shop", rule);
   CHECK(PrintList(Command::kRulesList, Format::kTable, fraction).out ==
         "NAMESPACE  FLOW_ID  RESOURCE      COUNT  THRESHOLD  TIMEOUT  OFFLINE  PER_CLIENT  SHADOW  "
-        "REFUSE  KIND\n"
+        "REFUSE  KIND  LIMIT\n"
         "shop           101  resource-101    2.5  global        2.0s     2.0s         25%  yes     "
-        "     3  flow\n");
+        "     3  flow  2 in 1s\n");
+}
+
+TEST_CASE("rules list as JSON hides no character of a name, and stays what rules load takes") {
+  core::Rule rule = GlobalRule(101, 1);
+  rule.resource = "a\u202eb";
+  LedgerBuilder reordered;
+  reordered.Rule("shop", rule);
+  const std::string json = PrintList(Command::kRulesList, Format::kJsonl, reordered).out;
+  CHECK(json.find("\"a\\u202eb\"") != std::string::npos);
+  CHECK(nlohmann::json::parse(json).at("resource") == rule.resource);
 }
 
 TEST_CASE("info prints each figure by its path, or the document as it came") {
@@ -433,7 +445,16 @@ TEST_CASE("verify says that a sound ledger is sound") {
         "7\n");
   CHECK(PrintVerified(Format::kJsonl, SampleLedger(), 100).out ==
         "{\"summary\":\"ok\",\"problems\":0,\"problems_by_kind\":{},\"tokens\":3,\"now_calls\":7,"
-        "\"sessions\":2,\"rules\":3,\"history\":0,\"batch_number\":7}\n");
+        "\"sessions\":2,\"rules\":3,\"history\":0,\"batch_number\":7,\"warnings\":0}\n");
+}
+
+TEST_CASE("verify tells of times of the future, and calls the ledger sound") {
+  LedgerBuilder builder = SampleLedger();
+  builder.mark.ledger_ms = kSealedMs + 1;
+  const Printed text = PrintVerified(Format::kTable, builder, 100);
+  CHECK(text.status.ok());
+  CHECK(text.out.find("future: default 636c6f636b: the clock mark is at 1000001 ms") == 0);
+  CHECK(text.out.find("\nledger ok: 1 warning (1 future) in 3 tokens") != std::string::npos);
 }
 
 TEST_CASE("verify prints each problem with its place, and how many there are") {
@@ -480,7 +501,7 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   Progress progress(/*enabled=*/false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, {}, &progress);
   std::string out;
-  const Status listed = source.Params(101, 10, [&](const wire::ParamRow& row) {
+  const Status listed = source.Params(101, 10, /*by_minute=*/false, [&](const wire::ParamRow& row) {
     StringOutput line;
     Listing<wire::ParamRow> listing(Format::kJsonl, 0, line.get());
     REQUIRE(listing.Add(row).ok());
@@ -490,15 +511,15 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   CHECK(listed.ToString() == "ok");
   CHECK(out ==
         "{\"param\":true,\"now_calls\":4,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":0.5,\"now_calls\":3,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":5,\"now_calls\":2,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":\"Infinity\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":\"5\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n");
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n");
 }
 
 }  // namespace

@@ -29,10 +29,11 @@ class Entities {
   }
 
   void Rule(const std::string& name_space, int64_t flow,
-            ledger::RuleState state = ledger::RuleState::kActive) {
+            ledger::RuleState state = ledger::RuleState::kActive, FlowKind kind = FlowKind::kFlow) {
     core::Rule rule;
     rule.resource = "db";
     rule.flow_id = FlowId(flow);
+    if (kind == FlowKind::kValue) rule.param.emplace();
     read.rules.push_back({name_space, FlowId(flow), state, core::RuleToJson(rule)});
   }
   void Session(uint64_t id, const std::string& client) {
@@ -87,10 +88,11 @@ TEST_CASE("entities that belong together are kept as they are, and fences skip")
 
 TEST_CASE("a token keeps its parameter, and a window of calls a second its rule") {
   Entities entities;
+  entities.Rule("shop", 7, ledger::RuleState::kActive, FlowKind::kValue);
   entities.Token(20).param.emplace(ParamType::kLong, std::string(8, '\1'));
   entities.read.rates = {{{FlowId(7), 1000}, 3, 0}, {{FlowId(7), 1000}, 5, 0}};
   entities.read.rates.push_back({{FlowId(8), 1000}, 9, 0});
-  // A server refuses calls of the future.
+  // A server drops calls of the future.
   entities.read.rates.push_back({{FlowId(7), kRepairedMs + 1001}, 9, 0});
   const SalvagedEntities salvaged = entities.Salvage();
   CHECK(salvaged.tokens.at(20) == entities.read.tokens[0]);
@@ -98,7 +100,7 @@ TEST_CASE("a token keeps its parameter, and a window of calls a second its rule"
   CHECK(salvaged.rates.begin()->second.passed == 5);
   CHECK(salvaged.changes ==
         std::vector<std::string>{
-            "a window of calls a second is left out: flow 8 has no rule",
+            "a window of calls a second is left out: flow 8 has no rule of the flow",
             "a window of calls a second of flow 7 is left out: it begins in the future"});
 }
 
@@ -135,7 +137,27 @@ TEST_CASE("a token keeps counting when its session or its rule is lost") {
   CHECK(salvaged.changes.size() == 2);
   CHECK(salvaged.sessions.at(5).kind == ledger::SessionKind::kConnection);
   CHECK(salvaged.sessions.at(5).name_space == "shop");
-  CHECK(salvaged.rules.at(8).state == ledger::RuleState::kRemoved);
+  CHECK(salvaged.rules.at({FlowId(8), FlowKind::kFlow}).state == ledger::RuleState::kRemoved);
+}
+
+TEST_CASE("both rules of a flow id are kept, and a token whose kind has none gets one") {
+  Entities entities;
+  entities.Rule("shop", 7, ledger::RuleState::kDraining, FlowKind::kValue);
+  entities.Token(20).param.emplace(ParamType::kString, "x");
+  entities.Rule("shop", 8);
+  entities.Token(21, 1, 8).param.emplace(ParamType::kString, "x");
+  SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.rules.size() == 4);
+  CHECK(salvaged.rules.at({FlowId(7), FlowKind::kValue}).state == ledger::RuleState::kDraining);
+  CHECK(salvaged.rules.at({FlowId(8), FlowKind::kValue}).state == ledger::RuleState::kRemoved);
+  CHECK(salvaged.changes.size() == 1);
+  // Before format 4 one rule was for all tokens of the id.
+  entities.read.format->version = 3;
+  salvaged = entities.Salvage();
+  const ledger::RuleEntry& made = salvaged.rules.at({FlowId(8), FlowKind::kValue});
+  CHECK(core::ParseRule(made.json)->resource == "db");
+  CHECK(made.state == ledger::RuleState::kRemoved);
+  CHECK(salvaged.changes.empty());
 }
 
 TEST_CASE("of a token that is there twice the later deadline counts") {
@@ -198,7 +220,7 @@ TEST_CASE("rules that are none, of two namespaces or of no token are left out") 
   entities.read.namespaces = {{"shop", "rpc"}, {"gone", "rpc"}};
   const SalvagedEntities salvaged = entities.Salvage();
   CHECK(salvaged.rules.size() == 1);
-  CHECK(salvaged.rules.at(7).name_space == "shop");
+  CHECK(salvaged.rules.at({FlowId(7), FlowKind::kFlow}).name_space == "shop");
   CHECK(salvaged.namespaces.size() == 1);
   CHECK(salvaged.changes.size() == 4);
 }
@@ -235,7 +257,7 @@ TEST_CASE("names that no rule, session or source can have are left out, and the 
   CHECK(salvaged.tokens.size() == 4);
   CHECK(salvaged.sessions.size() == 4);
   CHECK(salvaged.sessions.at(2).client_id == "@salvaged:2");
-  CHECK(salvaged.rules.at(8).state == ledger::RuleState::kRemoved);
+  CHECK(salvaged.rules.at({FlowId(8), FlowKind::kFlow}).state == ledger::RuleState::kRemoved);
   CHECK(salvaged.namespaces.empty());
   // Each that is left out, and each that is made up for the sake of a token.
   CHECK(salvaged.changes.size() == 9);

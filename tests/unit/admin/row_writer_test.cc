@@ -52,6 +52,43 @@ TEST_CASE("text in jsonl is escaped, and bytes that are not UTF-8 become U+FFFD"
   CHECK(json == "\"\xef\xbf\xbd!\"");
 }
 
+TEST_CASE("jsonl has no character that drives a terminal or that nobody sees") {
+  std::string json;
+  AppendJsonString("a\u202eb\u009b\x7f\u2800", &json);
+  CHECK(json == "\"a\\u202eb\\u009b\\u007f\\u2800\"");
+}
+
+TEST_CASE("csv on a terminal shows what would drive it; in a file it is the text itself") {
+  const std::string text = "a\x1b]52;c;eA==\x07\u202e";
+  for (const bool on_terminal : {false, true}) {
+    StringOutput out;
+    out.get()->SetOnTerminal(on_terminal);
+    const auto writer = MakeRowWriter(Format::kCsv, {{"name", "NAME", Kind::kText}}, 0, out.get());
+    writer->Write(std::vector<Cell>{Text(text)});
+    writer->Finish();
+    CHECK(out.text() ==
+          (on_terminal ? "name\na\\x1b]52;c;eA==\\x07\\u{202e}\n" : "name\n" + text + "\n"));
+  }
+}
+
+TEST_CASE("values of different types look different in a table, and are as they came elsewhere") {
+  const auto rows = [](Format format) {
+    const ParamValue seven(ParamType::kInt, std::string("\0\0\0\7", 4));
+    const ParamValue real(ParamType::kDouble, std::string("\x40\x1c\0\0\0\0\0\0", 8));
+    const ParamValue text(ParamType::kString, "7");
+    StringOutput out;
+    const auto writer = MakeRowWriter(format, {{"param", "PARAM", Kind::kText}}, 0, out.get());
+    for (const ParamValue* value : {&seven, &real, &text}) {
+      writer->Write(std::vector<Cell>{value->view()});
+    }
+    writer->Finish();
+    return out.text();
+  };
+  CHECK(rows(Format::kTable) == "PARAM\n7\n7.0\n\"7\"\n");
+  CHECK(rows(Format::kJsonl) == "{\"param\":7}\n{\"param\":7}\n{\"param\":\"7\"}\n");
+  CHECK(rows(Format::kCsv) == "param\n7\n7\n7\n");
+}
+
 TEST_CASE("csv has a header and quotes what holds commas, quotes or line ends") {
   CHECK(Write(Format::kCsv, {Row(1, "a,b"), Row(2, "say \"hi\""), Row(3, "two\nlines"),
                              Row(4, " plain "), kAbsent}) ==

@@ -53,8 +53,25 @@ TEST_CASE("a set that is in force differs in nothing") {
   CHECK(diff.Summary() == "0 added, 0 removed, 0 changed, 1 unchanged, 0 skipped");
 }
 
+TEST_CASE("two rules of one flow id differ each from its own, and have owners of their own") {
+  core::Rule by_value = GlobalRule(1, 4);
+  by_value.param.emplace();
+  core::Rule more = by_value;
+  more.count = 5;
+  RulesDiff diff = DiffRules("shop", {{"shop", GlobalRule(1, 10)}, {"shop", by_value}},
+                             FileOf({GlobalRule(1, 10), more}));
+  CHECK(diff.unchanged == 1);
+  CHECK(Lines(diff) == Expected{"changed 1 count 4 5"});
+  CHECK(diff.changes[0].kind == FlowKind::kValue);
+  diff = DiffRules("shop", {{"shop", GlobalRule(1, 10)}, {"bank", by_value}},
+                   FileOf({GlobalRule(1, 10)}));
+  CHECK(diff.same());
+  diff = DiffRules("shop", {{"bank", by_value}}, FileOf({GlobalRule(1, 10), by_value}));
+  CHECK(Lines(diff) == Expected{"added 1", "conflict 1: the flowId belongs to namespace bank"});
+}
+
 TEST_CASE("rules added, removed and changed are told in the order of their flow ids") {
-  core::Rule changed = GlobalRule(2, 12.5);
+  core::Rule changed = GlobalRule(2, 12.25);
   changed.resource = "other";
   changed.resource_timeout_ms = 5000;
   const RulesDiff diff =
@@ -62,7 +79,7 @@ TEST_CASE("rules added, removed and changed are told in the order of their flow 
                 FileOf({GlobalRule(3, 10), changed}));
   CHECK_FALSE(diff.same());
   CHECK(Lines(diff) == Expected{"removed 1", "changed 2 resource resource-2 other",
-                                "changed 2 count 10 12.5",
+                                "changed 2 count 10 12.25",
                                 "changed 2 clusterConfig.resourceTimeout 2000 5000", "added 3"});
   CHECK(diff.changes[1].resource == "other");
   CHECK(diff.Summary() == "1 added, 1 removed, 1 changed, 0 unchanged, 0 skipped");
@@ -86,10 +103,12 @@ TEST_CASE("values with limits of their own are told one by one, and another orde
                  "changed 7 paramFlowItemList string vip 20 -"});
 }
 
-TEST_CASE("a rule that becomes one of another kind shows the fields of both") {
+TEST_CASE("a rule that becomes one of another form shows the fields of both") {
+  core::Rule before = GlobalRule(1, 10);
+  before.param.emplace();
   const core::ParsedRules file = FileOf({}, R"({"resource":"resource-1","paramIndex":0,
       "threshold":10,"clusterConfig":{"flowId":1,"thresholdType":1}})");
-  const auto lines = Lines(DiffRules("shop", {{"shop", GlobalRule(1, 10)}}, file));
+  const auto lines = Lines(DiffRules("shop", {{"shop", before}}, file));
   const auto has = [&](const std::string& line) {
     return std::find(lines.begin(), lines.end(), line) != lines.end();
   };
@@ -97,6 +116,13 @@ TEST_CASE("a rule that becomes one of another kind shows the fields of both") {
   CHECK(has("changed 1 count 10 -"));
   CHECK(has("changed 1 clusterConfig.windowIntervalMs 1000 -"));
   CHECK_FALSE(has("changed 1 clusterConfig.thresholdType 1 1"));
+}
+
+TEST_CASE("a rule that gets a parameter is another rule") {
+  core::Rule by_value = GlobalRule(1, 10);
+  by_value.param.emplace();
+  CHECK(Lines(DiffRules("shop", {{"shop", GlobalRule(1, 10)}}, FileOf({by_value}))) ==
+        Expected{"removed 1", "added 1"});
 }
 
 TEST_CASE("a flow of another namespace is a conflict, and a skipped rule no difference") {
@@ -124,8 +150,8 @@ TEST_CASE("a key that is probably misspelt is told, and no difference") {
 }
 
 TEST_CASE("a level that is rounded to 0 and a key that comes twice are told as warnings") {
-  const RulesDiff diff =
-      DiffRules("shop", {}, FileOf({}, R"({"resource":"r","count":9,"count":0.5,"clusterMode":true,
+  const RulesDiff diff = DiffRules(
+      "shop", {}, FileOf({}, R"({"resource":"r","grade":0,"count":9,"count":0.5,"clusterMode":true,
                                  "clusterConfig":{"flowId":1,"thresholdType":1}})"));
   CHECK(Lines(diff) ==
         Expected{"added 1",
@@ -184,15 +210,15 @@ TEST_CASE("a difference is printed in every format, and whose the rules are") {
         "NO_RULE_EXISTS, for which clients let calls pass\n");
   CHECK(Print(Format::kJsonl, file).out ==
         R"({"change":"changed","flow_id":1,"resource":"resource-1","field":"count","old":"10",)"
-        R"("new":"15","note":""})"
+        R"("new":"15","note":"","kind":"flow"})"
         "\n"
         R"({"change":"removed","flow_id":2,"resource":"resource-2","field":null,"old":null,)"
-        R"("new":null,"note":""})"
+        R"("new":null,"note":"","kind":"flow"})"
         "\n");
   CHECK(Print(Format::kCsv, file).out ==
-        "change,flow_id,resource,field,old,new,note\n"
-        "changed,1,resource-1,count,10,15,\n"
-        "removed,2,resource-2,,,,\n");
+        "change,flow_id,resource,field,old,new,note,kind\n"
+        "changed,1,resource-1,count,10,15,,flow\n"
+        "removed,2,resource-2,,,,,flow\n");
 }
 
 TEST_CASE("no difference is a line in a table and nothing in jsonl") {
@@ -215,13 +241,17 @@ TEST_CASE("rules sources of a ledger on disk counts rules and sessions of each n
   Arguments arguments;
   arguments.command = Command::kRulesSources;
   REQUIRE(PrintListing(arguments, Format::kTable, &source, out.get()).ok());
-  CHECK(out.text() ==
-        "NAMESPACE  RULES  SESSIONS  ONLINE  SOURCE\n"
-        "bank           1         1       -  -\n"
-        "shop           1         1       -  " +
-            path +
-            "\n"
-            "solo           0         1       -  -\n");
+  // A long path sticks out of its column.
+  CHECK(
+      out.text() ==
+      "NAMESPACE  RULES  SESSIONS  ONLINE  SOURCE                                    WARNINGS  "
+      "WHY_REFUSED\n"
+      "bank           1         1       -  -                                                -  -\n"
+      "shop           1         1       -  " +
+          path +
+          "         -  -\n"
+          "solo           0         1       -  -                                                -  "
+          "-\n");
 }
 
 TEST_CASE("rules sources of one namespace shows no other") {
@@ -234,7 +264,9 @@ TEST_CASE("rules sources of one namespace shows no other") {
   arguments.command = Command::kRulesSources;
   arguments.filter.name_space = "bank";
   REQUIRE(PrintListing(arguments, Format::kCsv, &source, out.get()).ok());
-  CHECK(out.text() == "namespace,rules,sessions,sessions_online,source\nbank,1,1,,\n");
+  CHECK(out.text() ==
+        "namespace,rules,sessions,sessions_online,source,warnings,loaded_ms,refused_ms,"
+        "requests_max,refusal\nbank,1,1,,,,,,,\n");
 }
 
 }  // namespace

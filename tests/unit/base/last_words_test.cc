@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <functional>
 #include <new>
@@ -83,6 +84,27 @@ TEST_CASE("a failed assertion of a library ends with 74, and while a ledger is r
     fail();
   });
   CHECK(after.exit_code == kExitIoError);
+}
+
+TEST_CASE("an assertion about a call of the system is no damage, and its error is named") {
+  for (const char* file : {"./env/io_posix.cc", "env/fs_posix.cc", "/build/port/port_posix.cc"}) {
+    CAPTURE(file);
+    const End end = EndOf([&] {
+      const AssertionsMeanDamage reading;
+      errno = EIO;
+      FailAssertion("ret == 0", file, 173, "IsSyncFileRangeSupported");
+    });
+    CHECK(end.exit_code == kExitIoError);
+    CHECK(end.words.find(":173: assertion 'ret == 0' failed in a library since a call of the "
+                         "system failed in IsSyncFileRangeSupported: Input/output error. The "
+                         "ledger could not be read") != std::string::npos);
+    CHECK(end.words.find("damaged") == std::string::npos);
+  }
+  const End other = EndOf([&] {
+    const AssertionsMeanDamage reading;
+    FailAssertion("n > 0", "table/cenv/block.cc", 1, "Read");
+  });
+  CHECK(other.exit_code == kExitCorruption);
 }
 
 TEST_CASE("the assertions of a program that has nowcalls as a library end with SIGABRT") {

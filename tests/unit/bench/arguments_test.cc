@@ -180,7 +180,10 @@ TEST_CASE("an option that a shell left empty takes no other argument for its val
 
 TEST_CASE("options and commands that nowcalls-bench does not know are named") {
   CHECK(ErrorOf({"--foo"}) == "nowcalls-bench: '--foo' is no option of 'nowcalls-bench'");
-  CHECK(ErrorOf({"fly"}) == "nowcalls-bench: 'fly' is not a command");
+  CHECK(ErrorOf({"fil"}) ==
+        "nowcalls-bench: 'fil' is not a command; there are fill, idle; did you mean fill?");
+  CHECK(ErrorOf({"somewhere"}) ==
+        "nowcalls-bench: 'somewhere' is not a command; there are fill, idle");
   CHECK(ErrorOf({"idle", "--rate", "5"}) ==
         "nowcalls-bench: '--rate' is no option of 'nowcalls-bench idle'");
   CHECK(ErrorOf({"fill"}).find("--tokens is required") != std::string::npos);
@@ -192,9 +195,8 @@ TEST_CASE("options and commands that nowcalls-bench does not know are named") {
 TEST_CASE("the server is named as a target, which who knows nowcalls-admin is told") {
   for (const char* word : {"--server", "--server=127.0.0.1:1"}) {
     CHECK(ErrorOf({"idle", word}) ==
-          "nowcalls-bench: '" + std::string(word) +
-              "' is no option of 'nowcalls-bench idle'; name the server with --target "
-              "nowcalls://HOST:PORT");
+          "nowcalls-bench: '--server' is no option of 'nowcalls-bench idle'; name the server with "
+          "--target nowcalls://HOST:PORT");
   }
 }
 

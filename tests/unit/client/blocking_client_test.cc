@@ -140,7 +140,7 @@ TEST_CASE("listings come back as rows") {
     return wire::EncodeRulesLoad(id, 3, out);
   }));
   const auto client = Connect(server);
-  CHECK(client->Flow(5)->flow_id == 5);
+  CHECK(client->Flow({5})->flow_id == 5);
   const auto flows = client->Flows({});
   REQUIRE(flows.ok());
   CHECK(flows->rows.size() == 2);

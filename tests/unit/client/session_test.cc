@@ -221,7 +221,7 @@ TEST_CASE("the fallback by rule knows the rule as last seen") {
   script.Connect();  // Two sessions are online.
   script.Acquire();
   const Json rules = script.Expect("rules_list");
-  CHECK(rules[2] == Json::array({nullptr, 1, 6}));
+  CHECK(rules[2] == Json::array({nullptr, 2, 6}));
   const auto rule = [](bool local, bool global) {
     return Json{{"count", 5},
                 {"clusterConfig", Json{{"flowId", 7},
@@ -264,21 +264,69 @@ TEST_CASE("the fallback by rule knows the rule as last seen") {
 }
 
 TEST_CASE("the share of a value is that of its item") {
-  Result<std::optional<RuleView>> view = ReadRuleView(
+  const Result<FlowRules> rules = ReadFlowRules(
       testing::ToMessagePack(Json::array(
           {Json::array(
-               {Json{{"count", 4},
+               {Json{{"kind", "value"},
+                     {"count", 4},
                      {"paramFlowItemList", Json::array({Json{{"object", "vip"}, {"count", 40}},
                                                         Json{{"object", "9"}, {"count", 0}}})},
                      {"clusterConfig", Json{{"flowId", 7}, {"thresholdType", 1}}}}}),
            nullptr})),
       7);
-  REQUIRE(view.ok());
-  REQUIRE(view->has_value());
-  CHECK((*view)->Share("vip", 2) == 20);
-  CHECK((*view)->Share("other", 2) == 2);
-  CHECK((*view)->Share(int64_t{9}, 2) == 0);
-  CHECK((*view)->Share("other", 100) == 1);
+  REQUIRE(rules.ok());
+  CHECK_FALSE(rules->of_flow.has_value());
+  const std::optional<RuleView>& view = rules->by_value;
+  REQUIRE(view.has_value());
+  CHECK(view->Share("vip", 2) == 20);
+  CHECK(view->Share("other", 2) == 2);
+  CHECK(view->Share(int64_t{9}, 2) == 0);
+  CHECK(view->Share("other", 100) == 1);
+}
+
+TEST_CASE("a client knows both rules of a flow id, and a call's value chooses") {
+  const auto row = [](const char* kind, double count, Json more) {
+    more.update(Json{{"count", count}, {"clusterConfig", Json{{"flowId", 7}}}});
+    if (kind != nullptr) more["kind"] = kind;
+    return more;
+  };
+  const auto views = [&](const Json& rows) {
+    RuleViews seen;
+    const auto rules = ReadFlowRules(testing::ToMessagePack(Json::array({rows, nullptr})), 7);
+    REQUIRE(rules.ok());
+    seen.Learn(7, *rules, 0);
+    return seen;
+  };
+  const RuleViews both =
+      views(Json::array({row("flow", 4, Json::object()), row("value", 2, {{"paramIdx", 0}})}));
+  CHECK(both.Find(FlowId{7}, {})->count == 4);
+  CHECK(both.Find(FlowId{7}, "x")->count == 2);
+  CHECK(both.Find(FlowId{8}, {}) == nullptr);
+  // An older server does not say the kind.
+  const RuleViews older =
+      views(Json::array({row(nullptr, 4, Json::object()), row(nullptr, 2, {{"paramIndex", 0}})}));
+  CHECK(older.Find(FlowId{7}, "x")->count == 2);
+  CHECK(views(Json::array({row("value", 2, Json::object())})).Find(FlowId{7}, {})->count == 2);
+}
+
+TEST_CASE("the share of a window is counted in the rule's own interval, and rounded once") {
+  const auto share = [](Json rule, Json config, uint64_t sessions) {
+    config["flowId"] = 7;
+    rule["clusterConfig"] = config;
+    const Result<std::optional<RuleView>> view =
+        ReadRuleView(testing::ToMessagePack(Json::array({Json::array({rule}), nullptr})), 7);
+    REQUIRE(view.ok());
+    REQUIRE(view->has_value());
+    return (*view)->WindowShare(Value(), sessions);
+  };
+  const Json minute = {{"thresholdType", 1}, {"windowIntervalMs", 60'000}};
+  CHECK(share({{"count", 1.66667}}, minute, 1) == 100);
+  Json per_window = minute;
+  per_window["countPerWindow"] = true;
+  CHECK(share({{"count", 100}}, per_window, 1) == 100);
+  CHECK(share({{"count", 100}}, per_window, 3) == 33);
+  CHECK(share({{"threshold", 30}, {"statIntervalInMs", 10'000}}, {{"thresholdType", 1}}, 1) == 30);
+  CHECK(share({{"threshold", 30}, {"durationInSec", 60}}, {{"thresholdType", 0}}, 2) == 30);
 }
 
 TEST_CASE("closing ends what waits and goes on with releases") {

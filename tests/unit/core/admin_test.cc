@@ -6,6 +6,7 @@
 
 #include "core/books.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -42,6 +43,10 @@ struct Fixture {
     REQUIRE(FindWrongBook(h.core()) == "");
     return Text(answer);
   }
+  std::string SpaceOfFlow1() {
+    const FlowTable& flows = h.core().flows();
+    return flows.name_space(flows.at(flows.Find(FlowId{1})).name_space).name;
+  }
   std::string ReclaimFlow(int64_t flow, uint32_t tokens_max) {
     const auto answer = h.core().ReclaimFlow(h.step(), FlowId(flow), tokens_max, kAct);
     if (!h.batch().empty()) h.Commit();
@@ -59,9 +64,7 @@ struct Fixture {
     if (!h.batch().empty()) h.Commit();
     return answer;
   }
-  const Flow& FlowOf(int64_t flow) {
-    return h.core().flows().at(h.core().flows().Find(FlowId(flow)));
-  }
+  const Flow& FlowOf(int64_t flow) { return h.core().flows().at(OnlyFlow(h.core().flows(), flow)); }
 
   CoreHarness h;
   SessionSlot a;
@@ -139,6 +142,59 @@ TEST_CASE_FIXTURE(Fixture, "a flow's tokens are taken back in pieces, whoever ho
         "administrator 10.0.0.1:5 reclaimed 4 tokens of flow 1: job died; more are left\n"
         "administrator 10.0.0.1:5 reclaimed 2 tokens of flow 1: job died\n");
   CHECK(ReclaimFlow(3, 2) == "not_found: flow_id 3 has neither a rule nor tokens");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a namespace is reclaimed in pieces, by flow, also of removed rules") {
+  const auto reclaim = [&](std::string_view name_space, int64_t first_flow, uint32_t limit) {
+    const ReclaimPage page =
+        h.core()
+            .ActOnNamespace(h.step(), NamespaceAct::kReclaim, {name_space, first_flow, limit}, kAct)
+            ->reclaimed;
+    if (!h.batch().empty()) h.Commit();
+    REQUIRE(FindWrongBook(h.core()) == "");
+    return std::to_string(page.reclaimed) + " then " + std::to_string(page.next_flow);
+  };
+  const size_t before = h.core().tokens().size();
+  REQUIRE(before > 6);
+  CHECK(reclaim("unknown", 0, 5) == "0 then 0");
+  CHECK(h.core().tokens().size() == before);
+  const std::string space = SpaceOfFlow1();
+  h.NoticesText();
+  CHECK(reclaim(space, 0, 4) == "4 then 1");
+  CHECK(reclaim(space, 1, 3).starts_with("3 then 2"));
+  CHECK(h.NowCalls(1) == 0);
+  h.Rules({});  // Its rules are gone, some tokens are still out.
+  h.NoticesText();
+  CHECK(reclaim(space, 2, 1000).ends_with(" then 0"));
+  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().flows().size() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a namespace is drained in pieces, and grants again when that ends") {
+  const std::string space = SpaceOfFlow1();
+  const auto drain = [&](int64_t first_flow, uint32_t limit, bool on) {
+    const auto act = on ? NamespaceAct::kDrain : NamespaceAct::kUndrain;
+    const DrainPage page =
+        h.core().ActOnNamespace(h.step(), act, {space, first_flow, limit}, kAct)->drained;
+    if (!h.batch().empty()) h.Commit();
+    return page;
+  };
+  CHECK(h.core()
+            .ActOnNamespace(h.step(), NamespaceAct::kDrain, {"unknown", 0, 9}, kAct)
+            ->drained.status == TokenStatus::kNoRuleExists);
+  const DrainPage first = drain(0, 1, true);
+  CHECK(first.status == TokenStatus::kOk);
+  CHECK(first.rules == 1);
+  CHECK(first.tokens == 6);
+  CHECK(first.next_flow == 2);
+  const SessionSlot a = h.Hello("late");
+  CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kDraining);
+  CHECK(h.Acquire(a, 2).refused_by != RefusedBy::kDraining);
+  CHECK(drain(2, 1000, true).next_flow == 0);
+  CHECK(h.Acquire(a, 2).refused_by == RefusedBy::kDraining);
+  h.Restart();
+  CHECK(drain(0, 1000, false).rules == 2);
+  CHECK(h.Acquire(h.Hello("later"), 2).status == TokenStatus::kOk);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a flow without a rule is reclaimed to its end, and then gone") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 using testing::CoreHarness;
 
 const Flow& CappedFlow(CoreHarness* h) {
-  return h->core().flows().at(h->core().flows().Find(FlowId{1}));
+  return h->core().flows().at(OnlyFlow(h->core().flows(), 1));
 }
 
 TEST_CASE("one session may hold no more than maxPerClient, others the rest") {

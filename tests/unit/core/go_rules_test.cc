@@ -91,9 +91,9 @@ TEST_CASE("a hotspot.Rule with the least that is needed gets Go's defaults") {
 
 TEST_CASE("specificItems may be a map, whose keys are strings") {
   json rule = Hotspot();
-  rule["specificItems"] = {{"vip", 100}, {"free", 0}, {"half", 0.5}};
+  rule["specificItems"] = {{"vip", 100}, {"free", 0}, {"some", 5}};
   CHECK(RuleOf(rule.dump()).param->items == Items{GoItem(ParamType::kString, "free", 0),
-                                                  GoItem(ParamType::kString, "half", 0.5),
+                                                  GoItem(ParamType::kString, "some", 5),
                                                   GoItem(ParamType::kString, "vip", 100)});
   CHECK(RemarksOn(rule.dump()).empty());
   rule["specificItems"] = {{"vip", 100}, {"9001", 1}, {"true", 1}};
@@ -207,11 +207,15 @@ TEST_CASE("each field of a flow.Rule has its range, and what has no effect is to
   CHECK(error("relationStrategy", 2).ends_with("must be an integer from 0 to 1, got 2"));
   CHECK(error("statIntervalInMs", -1).ends_with("must be an integer from 0 to 2147483647, got -1"));
   const std::string where = R"(rule 1 (resource "upload", flowId 7): )";
-  for (const char* key : {"tokenCalculateStrategy", "controlBehavior", "relationStrategy"}) {
-    CHECK(RemarksOn(with(key, 1)) ==
-          Remarks{where + key +
-                  " 1 has no effect here: calls beyond the threshold are refused at once"});
+  for (const char* key :
+       {"tokenCalculateStrategy", "controlBehavior", "warmUpPeriodSec", "warmUpColdFactor"}) {
+    CHECK(
+        RemarksOn(with(key, 1)) ==
+        Remarks{where + key + " 1 has no effect here: calls beyond the count are refused at once"});
   }
+  CHECK(RemarksOn(with("relationStrategy", 1)) ==
+        Remarks{where +
+                "relationStrategy 1 has no effect here: only calls with the rule's flowId count"});
   CHECK(RemarksOn(GoFlow().dump()).empty());
 }
 
@@ -245,13 +249,18 @@ TEST_CASE("a rule of sentinel-golang applies by its clusterConfig, without clust
   }
 }
 
-TEST_CASE("rules of all kinds stand in one set, and a flowId is one of all kinds") {
+TEST_CASE(
+    "rules of all forms stand in one set, and a flowId has one of the flow and one by value") {
   const std::string flow =
       R"({"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":8}})";
   const std::string set = std::string(kDataSourceRule) + "," + kGoFlowRule + "," + flow;
   CHECK(Outcome("[" + set + "," + Hotspot().dump() + "]") == "loaded 4");
-  CHECK(Outcome("[" + set + "," + Hotspot().dump() + "," + GoFlow().dump() + "]") ==
-        "rule 5 (resource \"upload\", flowId 7): clusterConfig.flowId appears twice in this set");
+  const std::string more = set + "," + Hotspot().dump() + "," + GoFlow().dump();
+  CHECK(Outcome("[" + more + "]") == "loaded 5");
+  CHECK(Outcome("[" + more + "," + GoFlow().dump() + "]") ==
+        "rule 6 (resource \"upload\", flowId 7): clusterConfig.flowId appears twice in this set");
+  CHECK(Outcome("[" + more + "," + Hotspot().dump() + "]")
+            .ends_with("clusterConfig.flowId appears twice in this set, in two rules by value"));
 }
 
 TEST_CASE("a rule of sentinel-golang is written with every field, and read back the same") {

@@ -491,6 +491,26 @@ class GroupLife {
       before = &waiter;
     }
     REQUIRE(seen.size() == waiters_.size());
+    CheckSumsOfFlows();
+  }
+
+  void CheckSumsOfFlows() {
+    const WaitQueues& queues = h_.core().wait_queues();
+    std::map<int64_t, std::pair<size_t, uint64_t>> expected;  // Waiters, arrival of the oldest.
+    for (const auto& [tag, waiter] : waiters_) {
+      auto& [size, oldest] = expected.try_emplace(waiter.lane.first, 0, UINT64_MAX).first->second;
+      ++size;
+      oldest = std::min(oldest, waiter.arrival);
+    }
+    REQUIRE(queues.flows().size() == expected.size());
+    for (const auto& [flow, sums] : expected) {
+      const FlowSlot slot = h_.core().flows().Find(FlowId{flow});
+      const WaiterPlaces* const waiters = queues.OfFlow(FlowId{flow}, slot);
+      REQUIRE(waiters != nullptr);
+      REQUIRE(waiters->size() == sums.first);
+      const uint32_t oldest = queues.at(waiters->begin()->second).ticket.tag;
+      REQUIRE(waiters_.at(oldest).arrival == sums.second);
+    }
   }
 
   void CheckNobodyWaitsInVain() const {

@@ -9,6 +9,7 @@
 
 #include "core/waiter_list.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -117,7 +118,7 @@ TEST_CASE("one item without room refuses the whole, and nothing is taken") {
   CHECK(answer->tokens.empty());
   CHECK(t.h.NowCalls(1) == 0);
   const auto refused = [&](int64_t flow) {
-    const FlowSlot slot = t.h.core().flows().Find(FlowId{flow});
+    const FlowSlot slot = OnlyFlow(t.h.core().flows(), flow);
     return t.h.core().flows().at(slot).counters.refused[static_cast<size_t>(RefusedBy::kLevel)];
   };
   CHECK(refused(1) == 0);
@@ -498,7 +499,7 @@ TEST_CASE("shadow mode lets an item pass and counts what was in its way") {
   t.h.Rules(rules);
   t.h.Take(t.a, 1);
   CHECK(t.Refusal(t.b, {{.flow = FlowId{1}, .count = 5}, {.flow = FlowId{2}}}) == "OK");
-  const FlowSlot slot = t.h.core().flows().Find(FlowId{1});
+  const FlowSlot slot = OnlyFlow(t.h.core().flows(), 1);
   const auto& passed = t.h.core().flows().at(slot).counters.shadow_refused;
   CHECK(passed[static_cast<size_t>(RefusedBy::kOverLevel)] == 1);
   CHECK(t.Refusal(t.b, kOneTwo) == "BLOCKED level of 2");
@@ -517,7 +518,47 @@ TEST_CASE("full queues refuse a new group, and a group that moves is taken") {
   CHECK(h.AskAll(a, {.items = kOneTwo, .wait_ms = 1000}, 2)->refused_by == RefusedBy::kQueueFull);
   REQUIRE_FALSE(h.Ask(a, {.flow = FlowId{2}, .wait_ms = 1000}, 3).has_value());
   h.Release(a, first);
-  CHECK(h.core().flows().at(h.core().flows().Find(FlowId{2})).lane.waiting() == 2);
+  CHECK(h.core().flows().at(OnlyFlow(h.core().flows(), 2)).lane.waiting() == 2);
+}
+
+TEST_CASE("the memory of waiting groups is bounded, counted, and given back when they end") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.waiter_bytes_max = 300'000;
+  CoreHarness h(options);
+  std::vector<RuleOptions> rules = {{.flow = 1, .count = 1}};
+  std::vector<AllItem> items = {{.flow = FlowId{1}}};
+  const std::string value(kParamBytesMax, 'v');
+  for (int64_t flow = 2; flow <= 63; ++flow) {
+    rules.push_back({.flow = flow, .count = 1, .param = ParamRule{}});
+    items.push_back({.flow = FlowId{flow}, .param = Param{ParamType::kString, value}});
+  }
+  h.Rules(rules);
+  const SessionSlot a = h.Hello("a");
+  const TokenId first = h.Take(a, 1);
+  const WaitQueues& queues = h.core().wait_queues();
+  CHECK(queues.bytes() == 0);
+  uint32_t waiting = 0;
+  std::optional<AcquireAllAnswer> refused;
+  while (!refused.has_value()) {
+    refused = h.AskAll(a, {.items = items, .wait_ms = 1000, .request_id = waiting + 1}, waiting);
+    if (!refused.has_value()) REQUIRE(++waiting < 10);
+  }
+  // Each keeps 62 values of a KiB.
+  CHECK(waiting == 4);
+  CHECK(refused->refused_by == RefusedBy::kQueueFull);
+  CHECK(queues.bytes() > waiting * 62 * kParamBytesMax);
+  CHECK(queues.bytes() < options.limits.waiter_bytes_max);
+  const size_t four = queues.bytes();
+  // Asked again, a group takes the place of the first, and no more memory.
+  CHECK_FALSE(h.AskAll(a, {.items = items, .wait_ms = 1000, .request_id = 1}, 99).has_value());
+  CHECK(queues.bytes() == four);
+  CHECK(h.Cancel(a, 2) == TokenStatus::kReleaseOk);
+  CHECK(queues.bytes() == four / 4 * 3);
+  h.Release(a, first);  // One is granted.
+  CHECK(queues.bytes() == four / 4 * 2);
+  h.Pass(1000);
+  CHECK(queues.size() == 0);
+  CHECK(queues.bytes() == 0);
 }
 
 }  // namespace

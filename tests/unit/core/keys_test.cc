@@ -7,6 +7,7 @@
 
 #include "core/rules/rule_json.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -188,7 +189,7 @@ TEST_CASE("shadow mode counts what a value's level would refuse, and grants it")
   KeyedFlow f(rule);
   CHECK(f.Ask(Of("alice")) == "OK 1/1");
   CHECK(f.Ask(Of("alice")) == "OK 2/1");
-  const Flow& flow = f.h.core().flows().at(f.h.core().flows().Find(FlowId{1}));
+  const Flow& flow = f.h.core().flows().at(OnlyFlow(f.h.core().flows(), 1));
   CHECK(flow.counters.shadow_refused[static_cast<size_t>(RefusedBy::kOverLevel)] == 0);
   CHECK(flow.counters.shadow_refused[static_cast<size_t>(RefusedBy::kParam)] == 1);
 }
@@ -283,23 +284,14 @@ TEST_CASE("a rule that gets or loses its parameter refuses those who wait for wh
   CHECK(f.Ask(WaitFor("alice")) == "waits");
   f.h.Rules({{.flow = 1, .count = 2, .resource_timeout_ms = 100'000}});
   CHECK(f.h.LateText() == "2 BAD_REQUEST param");
-  // The token of the value counts for the flow.
-  CHECK(f.Ask({.flow = FlowId{1}}) == "OK 2/2");
+  // The token of the value counts under the rule that was.
+  CHECK(f.Ask({.flow = FlowId{1}, .count = 2}) == "OK 2/2");
   CHECK(f.Ask({.flow = FlowId{1}, .wait_ms = 1000}) == "waits");
   f.h.Rules({Keyed(1)});
   CHECK(f.h.LateText() == "4 BAD_REQUEST param");
   CHECK(f.Ask(Of("alice")) == "BLOCKED param 1/1");
   CHECK(f.Ask(Of("bob")) == "OK 1/1");
   CHECK(FindWrongBook(f.h.core()) == "");
-}
-
-TEST_CASE("a token of a value makes room in its flow when the rule has no parameter any more") {
-  KeyedFlow f(Keyed(1));
-  const TokenId held = f.Take("alice");
-  f.h.Rules({{.flow = 1, .count = 1, .resource_timeout_ms = 100'000}});
-  CHECK(f.Ask({.flow = FlowId{1}, .wait_ms = 1000}) == "waits");
-  f.h.Release(f.session, held);
-  CHECK(f.h.LateText() == "2 OK");
 }
 
 TEST_CASE("a removed rule lets values go with their tokens") {

@@ -3,6 +3,7 @@
 
 #include "core/rules/rule_json.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -33,7 +34,7 @@ TEST_CASE("beyond tokens_max an acquire is refused with TOO_MANY_REQUEST") {
   CHECK(answer.now_calls == 32);
   CHECK(h.core()
             .flows()
-            .at(h.core().flows().Find(FlowId{1}))
+            .at(OnlyFlow(h.core().flows(), 1))
             .counters.refused[static_cast<size_t>(RefusedBy::kTokenLimit)] == 1);
   h.Release(a, token);
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);

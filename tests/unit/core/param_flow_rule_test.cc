@@ -206,7 +206,6 @@ TEST_CASE("each field of a ParamFlowRule has its range") {
     REQUIRE_MESSAGE(text.starts_with(where), text);
     return text.substr(where.size());
   };
-  CHECK(error("paramIdx", "").starts_with("paramIdx is missing"));
   CHECK(error("paramIdx", 2147483648).starts_with("paramIdx must be an integer from -2147483648"));
   CHECK(error("grade", 2).starts_with("grade must be an integer from 0 to 1"));
   CHECK(error("count", -1) == "count must be >= 0");
@@ -265,26 +264,63 @@ TEST_CASE("a ParamFlowRule that the dashboard has wrapped is read like one alone
   CHECK(Outcome("[" + twice.dump() + "]").starts_with("rule 1: is no rule of a known kind"));
 }
 
-TEST_CASE("fields that do not count here are told, for calls a second") {
-  CHECK(
-      RemarksOn(kDashboardRule) ==
-      Lines{"rule 1 (resource \"chat\", flowId 3001): controlBehavior 2, burstCount 3, "
-            "durationInSec 4 have no effect here: as in Sentinel's token server, count is calls a "
-            "second"});
+TEST_CASE("what the dashboard writes beside a wrapped rule does not make it another kind") {
+  const json rule = json::parse(kDashboardRule);
+  json entity = {{"id", 1}, {"app", "a"}, {"limitApp", "app-a"}, {"resource", "chat"}};
+  entity["rule"] = rule;
+  entity["rule"]["id"] = 77;
+  CHECK(RuleOf(entity.dump()) == RuleOf(kDashboardRule));
+  for (const char* key : {"count", "grade", "paramIdx", "burstCount", "clusterMode"}) {
+    entity[key] = rule.value(key, json());
+    CAPTURE(key);
+    CHECK(RuleOf(entity.dump()) == RuleOf(kDashboardRule));
+  }
+  entity["clusterConfig"] = rule["clusterConfig"];
+  CHECK(RuleOf(entity.dump()) == RuleOf(kDashboardRule));
+}
+
+TEST_CASE("a key beside a wrapped rule that has another value than the rule refuses the set") {
+  json entity = {{"app", "a"}, {"rule", json::parse(kDashboardRule)}};
+  for (const auto& [key, value] :
+       {std::pair("resource", json("other")), std::pair("count", json(99)),
+        std::pair("clusterMode", json(false)), std::pair("paramIdx", json(9))}) {
+    json wrong = entity;
+    wrong[key] = value;
+    const std::string name = key;
+    CHECK(Outcome("[" + wrong.dump() + "]") ==
+          "rule 1 (resource \"chat\", flowId 3001): '" + name + "' and 'rule." + name +
+              "' differ; the rule is the object 'rule', so leave out what is beside it");
+  }
+}
+
+TEST_CASE("fields that do not count here are told, whatever the rule limits") {
+  const std::string where = R"(rule 1 (resource "chat", flowId 3001): )";
+  const Lines told = {
+      where + "limitApp \"app-a\" has no effect here: the rule limits all applications together",
+      where +
+          "controlBehavior 2, burstCount 3, durationInSec 4 have no effect here: as in "
+          "Sentinel's token server, which looks at the count alone",
+      where +
+          "maxQueueingTimeMs 20 has no effect here: only where acquireRefuseStrategy is 3 the "
+          "server queues"};
+  CHECK(RemarksOn(kDashboardRule) == told);
   json rule = json::parse(kDashboardRule);
   rule["grade"] = 0;
-  CHECK(RemarksOn(rule.dump()).empty());
+  CHECK(RemarksOn(rule.dump()) == told);
   CHECK(RemarksOn(Least().dump()).empty());
 }
 
-TEST_CASE("a level of 0 by rounding is warned of where calls in progress are limited") {
+TEST_CASE("a level or a rate of 0 by rounding is warned of") {
   json rule = Least();
   rule["count"] = 0.5;
-  CHECK(RemarksOn(rule.dump()).empty());
+  const std::string where = R"(rule 1 (resource "chat", flowId 7): )";
+  CHECK(RemarksOn(rule.dump()) ==
+        Lines{where + "count 0.5 for each client is 0.5 in 1s, rounded down: every request is "
+                      "refused while fewer than 2 clients are online"});
   rule["grade"] = 0;
   CHECK(RemarksOn(rule.dump()) ==
-        Lines{"rule 1 (resource \"chat\", flowId 7): count 0.5 for each client is rounded down: "
-              "the level is 0 while fewer than 2 clients are online"});
+        Lines{where + "count 0.5 for each client is rounded down: the level is 0 while fewer than "
+                      "2 clients are online"});
 }
 
 TEST_CASE("a ParamFlowRule is written with every field, and read back the same") {

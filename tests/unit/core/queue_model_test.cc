@@ -31,7 +31,15 @@ using testing::RuleOptions;
 
 constexpr int64_t kLongMs = 20LL * 24 * 3600 * 1000;
 constexpr int64_t kQueueFlows = 3;
-constexpr int64_t kKeyedFlow = 3;  // Its rule mostly has a parameter.
+constexpr int64_t kKeyedFlow = 3;  // It mostly has a rule by value, and often one of the flow, too.
+
+// The model's number of the flow by value of a flow id: the two are flows of their own.
+constexpr int64_t ByValue(int64_t flow) { return flow + 100; }
+constexpr int64_t ModelFlow(int64_t flow, bool by_value) { return by_value ? ByValue(flow) : flow; }
+constexpr int64_t OtherFlow(int64_t model_flow) {
+  return model_flow > 100 ? model_flow - 100 : ByValue(model_flow);
+}
+constexpr int64_t kModelFlows[] = {1, 2, kKeyedFlow, ByValue(kKeyedFlow)};
 
 class QueueLife {
  public:
@@ -126,9 +134,9 @@ class QueueLife {
 
   void ChangeRules() {
     std::vector<RuleOptions> set;
-    for (int64_t flow = 1; flow <= kQueueFlows; ++flow) {
-      if (prng_.Below(8) == 0) continue;
-      RuleOptions rule = Shape(flow);
+    for (const int64_t flow : kModelFlows) {
+      if (prng_.Below(flow == kKeyedFlow ? 2 : 8) == 0) continue;
+      RuleOptions rule = Shape(flow % 100);
       rule.count = static_cast<double>(prng_.Between(0, 60)) / 10;
       rule.avg_local = prng_.Below(3) == 0;
       if (prng_.Below(3) == 0) rule.max_per_client = prng_.Between(1, 4);
@@ -138,21 +146,24 @@ class QueueLife {
       rule.shadow = prng_.Below(8) == 0;
       rule.refuse_strategy = static_cast<int>(prng_.Between(0, 3));
       rule.max_queueing_ms = prng_.Between(0, 400);
-      if (flow == kKeyedFlow && prng_.Below(8) > 0) AddParam(&rule);
+      if (flow == ByValue(kKeyedFlow)) AddParam(&rule);
       set.push_back(rule);
     }
     h_.Rules(set);
-    for (int64_t flow = 1; flow <= kQueueFlows; ++flow) {
-      const auto rule = std::find_if(
-          set.begin(), set.end(), [&](const RuleOptions& option) { return option.flow == flow; });
-      if (rule == set.end()) {
-        model_.RemoveRule(flow);
+    std::map<int64_t, RuleOptions> in_force;
+    for (const RuleOptions& rule : set) {
+      in_force[ModelFlow(rule.flow, rule.param.has_value())] = rule;
+    }
+    for (const int64_t flow : kModelFlows) {
+      if (in_force.contains(flow)) {
+        model_.rules[flow] = in_force.at(flow);
         continue;
       }
-      if (model_.rules.contains(flow) && model_.IsKeyed(flow) != rule->param.has_value()) {
+      // Who waited is answered as if it asked now.
+      if (in_force.contains(OtherFlow(flow))) {
         model_.RefuseAll(flow, {TokenStatus::kBadRequest, RefusedBy::kParam});
       }
-      model_.rules[flow] = *rule;
+      model_.RemoveRule(flow);
     }
     model_.ServeAll();
   }
@@ -191,7 +202,8 @@ class QueueLife {
     if (prng_.Below(3) > 0) request.wait_ms = prng_.Below(4) == 0 ? 0 : prng_.Between(1, 600);
     request.request_id = AnyRequestId();
     const bool keyed = request.flow.value == kKeyedFlow || prng_.Below(20) == 0;
-    const QueueModel::Lane lane{request.flow.value, keyed ? AnyValue() : ""};
+    const std::string value = keyed ? AnyValue() : "";
+    const QueueModel::Lane lane{ModelFlow(request.flow.value, !value.empty()), value};
     if (!lane.second.empty()) request.param = Param{ParamType::kString, lane.second};
     const uint32_t tag = ++last_tag_;
     const auto foretold = Foretell(*from, lane, request, tag);
@@ -231,7 +243,7 @@ class QueueLife {
           return QueueModel::Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
         }
         model_.AnswerLate(waiter, {TokenStatus::kBlocked, RefusedBy::kSuperseded});
-        const int64_t wait_ms = WaitOf(request);
+        const int64_t wait_ms = WaitOf(lane, request);
         if (wait_ms > 0) {
           waiter.tag = tag;
           waiter.owner = from.owner;
@@ -243,8 +255,10 @@ class QueueLife {
         break;
       }
     }
-    if (!model_.rules.contains(flow)) return QueueModel::Foretold{TokenStatus::kNoRuleExists, {}};
-    if (model_.IsKeyed(flow) == lane.second.empty()) {
+    if (!model_.rules.contains(flow)) {
+      if (!model_.rules.contains(OtherFlow(flow))) {
+        return QueueModel::Foretold{TokenStatus::kNoRuleExists, {}};
+      }
       return QueueModel::Foretold{TokenStatus::kBadRequest, RefusedBy::kParam};
     }
     if (model_.draining.contains(flow)) {
@@ -256,7 +270,7 @@ class QueueLife {
     }
     if (limit == RefusedBy::kNone || model_.rules.at(flow).shadow) return QueueModel::Foretold{};
     const bool hope = request.count <= model_.Level(lane) && request.count <= model_.Cap(lane);
-    const int64_t wait_ms = WaitOf(request);
+    const int64_t wait_ms = WaitOf(lane, request);
     if (wait_ms == 0 || !hope) return QueueModel::Foretold{TokenStatus::kBlocked, limit};
     model_.waiters.push_back({tag, from.owner, lane, from.client, request.count,
                               request.prioritized, request.request_id, h_.now().ms + wait_ms});
@@ -272,9 +286,9 @@ class QueueLife {
     }
   }
 
-  int64_t WaitOf(const AcquireRequest& request) {
+  int64_t WaitOf(const QueueModel::Lane& lane, const AcquireRequest& request) {
     if (request.wait_ms.has_value()) return *request.wait_ms;
-    const RuleOptions& rule = model_.rules.at(request.flow.value);
+    const RuleOptions& rule = model_.rules.at(lane.first);
     return request.prioritized && rule.refuse_strategy == 3 ? rule.max_queueing_ms : 0;
   }
 
@@ -299,22 +313,36 @@ class QueueLife {
     if (own || by_admin) Erase(id);
   }
 
+  // Of the kinds: both, or one.
+  std::optional<FlowKind> AnyKind() {
+    if (prng_.Below(2) == 0) return std::nullopt;
+    return FlowKindIf(prng_.Below(2) == 0);
+  }
+  static std::vector<int64_t> FlowsOf(int64_t flow, std::optional<FlowKind> kind) {
+    if (!kind) return {flow, ByValue(flow)};
+    return {ModelFlow(flow, *kind == FlowKind::kValue)};
+  }
+
   void Drain() {
-    const int64_t flow = prng_.Between(1, kQueueFlows);
+    const int64_t id = prng_.Between(1, kQueueFlows);
+    const std::optional<FlowKind> kind = AnyKind();
     const bool on = prng_.Below(2) == 0;
-    const DrainAnswer answer = *h_.core().Drain(h_.step(), FlowId{flow}, on, {"test", ""});
+    const DrainAnswer answer = *h_.core().Drain(h_.step(), {FlowId{id}, kind}, on, {"test", ""});
     h_.Commit();
-    if (!model_.rules.contains(flow)) {
-      REQUIRE(TokenStatusName(answer.status) == "NO_RULE_EXISTS");
-      return;
+    int64_t now_calls = 0;
+    bool any = false;
+    for (const int64_t flow : FlowsOf(id, kind)) {
+      if (!model_.rules.contains(flow)) continue;
+      any = true;
+      now_calls += model_.NowCalls({flow, ""});
+      if (!on) {
+        model_.draining.erase(flow);
+      } else if (model_.draining.insert(flow).second) {
+        model_.RefuseAll(flow, {TokenStatus::kBlocked, RefusedBy::kDraining});
+      }
     }
-    REQUIRE(TokenStatusName(answer.status) == "OK");
-    REQUIRE(answer.now_calls == model_.NowCalls({flow, ""}));
-    if (!on) {
-      model_.draining.erase(flow);
-    } else if (model_.draining.insert(flow).second) {
-      model_.RefuseAll(flow, {TokenStatus::kBlocked, RefusedBy::kDraining});
-    }
+    REQUIRE(TokenStatusName(answer.status) == (any ? "OK" : "NO_RULE_EXISTS"));
+    REQUIRE(answer.now_calls == now_calls);
   }
 
   // All tokens of a client, of a flow, or of a flow whose rule was removed.
@@ -322,29 +350,39 @@ class QueueLife {
     constexpr uint32_t kTokensMax = 100;
     constexpr AdminAct kAct{"test", "because"};
     const uint64_t what = prng_.Below(3);
-    const int64_t flow = prng_.Between(1, kQueueFlows);
+    const int64_t id = prng_.Between(1, kQueueFlows);
+    const std::optional<FlowKind> kind = AnyKind();
     const std::string client = AnyName();
-    std::vector<uint64_t> affected;
-    for (const auto& [id, token] : model_.tokens) {
-      if (what == 0 ? token.client == client : token.lane.first == flow) affected.push_back(id);
+    std::set<int64_t> flows;  // That it acts on.
+    bool known = false;
+    for (const int64_t flow : FlowsOf(id, kind)) {
+      const bool in_force = model_.rules.contains(flow);
+      const bool holds = std::any_of(model_.tokens.begin(), model_.tokens.end(),
+                                     [&](const auto& t) { return t.second.lane.first == flow; });
+      if (!in_force && !holds) continue;
+      known = true;
+      if (what == 1 || !in_force) flows.insert(flow);
     }
-    const bool in_force = model_.rules.contains(flow);
+    std::vector<uint64_t> affected;
+    for (const auto& [token_id, token] : model_.tokens) {
+      const bool its = what == 0 ? token.client == client : flows.contains(token.lane.first);
+      if (its) affected.push_back(token_id);
+    }
     Result<ReclaimAnswer> answer = ReclaimAnswer{};
     if (what == 0) {
       answer = h_.core().ReclaimClient(h_.step(), {"app", client}, kTokensMax, kAct);
     } else if (what == 1) {
-      answer = h_.core().ReclaimFlow(h_.step(), FlowId{flow}, kTokensMax, kAct);
+      answer = h_.core().ReclaimFlow(h_.step(), {FlowId{id}, kind}, kTokensMax, kAct);
     } else {
-      answer = h_.core().Purge(h_.step(), FlowId{flow}, kTokensMax, kAct);
+      answer = h_.core().Purge(h_.step(), {FlowId{id}, kind}, kTokensMax, kAct);
     }
     h_.Commit();
-    const bool known = in_force || !affected.empty();
-    REQUIRE(answer.ok() == (what == 0 || (known && (what == 1 || !in_force))));
+    REQUIRE(answer.ok() == (what == 0 || (known && !flows.empty())));
     if (!answer.ok()) return;
     REQUIRE(answer->reclaimed == affected.size());
-    for (const uint64_t id : affected) {
-      model_.history[id] = what == 2 ? "rule_removed" : "admin";
-      model_.EraseToken(id);
+    for (const uint64_t token_id : affected) {
+      model_.history[token_id] = what == 2 ? "rule_removed" : "admin";
+      model_.EraseToken(token_id);
     }
     model_.ServeAll();
   }
@@ -474,7 +512,8 @@ class QueueLife {
     REQUIRE(h_.core().tokens().size() == model_.tokens.size());
     REQUIRE(h_.core().wait_queues().size() == model_.waiters.size());
     for (int64_t flow = 1; flow <= kQueueFlows; ++flow) {
-      REQUIRE(h_.NowCalls(flow) == model_.NowCalls({flow, ""}));
+      REQUIRE(h_.NowCalls(flow) ==
+              model_.NowCalls({flow, ""}) + model_.NowCalls({ByValue(flow), ""}));
     }
     CompareKeys();
     CompareHistory();
@@ -491,7 +530,7 @@ class QueueLife {
     const FlowTable& flows = h_.core().flows();
     REQUIRE(flows.keys().size() == lanes.size());
     for (const QueueModel::Lane& lane : lanes) {
-      const FlowSlot flow = flows.Find(FlowId{lane.first});
+      const FlowSlot flow = flows.Find({FlowId{lane.first % 100}, FlowKind::kValue});
       const KeySlot key = flows.keys().Find(flow, {ParamType::kString, lane.second});
       REQUIRE(key != kNoKey);
       REQUIRE(flows.keys().at(key).lane.now_calls == model_.NowCalls(lane));

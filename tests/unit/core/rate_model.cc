@@ -65,7 +65,7 @@ core::RateAnswer RateModel::Request(int64_t now_ms, int64_t count, bool prioriti
     return {.status = TokenStatus::kShouldWait, .wait_ms = length_ms};
   }
   if (rule_.shadow) return {.status = TokenStatus::kOk};
-  return Refusal(TokenStatus::kBlocked, RefusedBy::kRate);
+  return Refusal(TokenStatus::kBlocked, count > limit ? RefusedBy::kOverLevel : RefusedBy::kRate);
 }
 
 core::RateAnswer RateModel::RequestParams(int64_t now_ms, int64_t count,
@@ -85,6 +85,7 @@ core::RateAnswer RateModel::RequestParams(int64_t now_ms, int64_t count,
   }
   for (const ParamValue& value : values) Use(value);
   bool passes = true;
+  core::RateAnswer refusal;
   int64_t wait_ms = 0;
   int64_t remaining = 0;
   const auto entry = [&](const ParamValue& value) {
@@ -93,6 +94,15 @@ core::RateAnswer RateModel::RequestParams(int64_t now_ms, int64_t count,
   };
   for (const auto& [value, calls] : asked) {
     const Verdict verdict = Judge(now_ms, entry(value), calls, /*take=*/false);
+    Value unused;
+    unused.value = value;
+    const bool ever = Judge(now_ms, &unused, calls, /*take=*/false).passes;
+    const bool told_before = refusal.refused_by == RefusedBy::kOverLevel || (ever && !passes);
+    if (!verdict.passes && !told_before) {
+      refusal = Refusal(TokenStatus::kBlocked, ever ? RefusedBy::kParam : RefusedBy::kOverLevel);
+      refusal.value =
+          static_cast<uint32_t>(std::find(values.begin(), values.end(), value) - values.begin());
+    }
     passes = passes && verdict.passes;
     wait_ms = std::max(wait_ms, verdict.wait_ms);
     remaining = verdict.remaining;
@@ -104,7 +114,7 @@ core::RateAnswer RateModel::RequestParams(int64_t now_ms, int64_t count,
   if (rule_.shadow && (!passes || wait_ms > 0)) {
     return {.status = TokenStatus::kOk};
   }
-  if (!passes) return Refusal(TokenStatus::kBlocked, RefusedBy::kParam);
+  if (!passes) return refusal;
   if (wait_ms > 0) return {.status = TokenStatus::kShouldWait, .wait_ms = wait_ms};
   return {.status = TokenStatus::kOk, .remaining = values.size() > 1 ? -1 : remaining};
 }

@@ -137,7 +137,7 @@ class RateLife {
   }
 
   void End(const Rule& rule) {
-    const FlowSlot slot = h_.core().flows().Find(rule.flow_id);
+    const FlowSlot slot = h_.core().flows().Find(rule.key());
     const FlowRate* rate = h_.core().books().rates().Find(slot);
     if (rate != nullptr && rule.param) CHECK(rate->values.list.size <= rule.param->values_max);
   }

@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -45,12 +46,10 @@ RateAnswer RequestValues(CoreHarness* h, const std::vector<std::string>& values,
   return h->core().rates().RequestParams(h->step(), FlowId{1}, count, params);
 }
 
-const Flow& TheFlow(CoreHarness* h) {
-  return h->core().flows().at(h->core().flows().Find(FlowId{1}));
-}
+const Flow& TheFlow(CoreHarness* h) { return h->core().flows().at(OnlyFlow(h->core().flows(), 1)); }
 
 const FlowRate& TheRate(CoreHarness* h) {
-  return *h->core().books().rates().Find(h->core().flows().Find(FlowId{1}));
+  return *h->core().books().rates().Find(OnlyFlow(h->core().flows(), 1));
 }
 
 uint64_t Refused(CoreHarness* h, RefusedBy limit) {
@@ -171,6 +170,32 @@ TEST_CASE("the namespace's guard counts requests of all its rules, and none that
   CHECK(ask(1).status == TokenStatus::kOk);
 }
 
+TEST_CASE("a namespace may have a guard of its own, and a changed one holds at once") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.namespace_qps_max = 3;
+  options.namespace_guards["own"] = 5;
+  CoreHarness h(options);
+  h.InstallRules({RateRule(1)}, "own");
+  h.InstallRules({RateRule(2)}, "other");
+  const auto passed = [&](int64_t flow) {
+    int count = 0;
+    while (h.core().rates().Request(h.step(), {.flow = FlowId{flow}}).status == TokenStatus::kOk) {
+      ++count;
+    }
+    return count;
+  };
+  CHECK(passed(1) == 5);
+  CHECK(passed(2) == 3);
+  options.namespace_guards["own"] = 7;
+  h.core().SetOptions(options);
+  CHECK(passed(1) == 2);
+  CHECK(passed(2) == 0);
+  options.namespace_guards.clear();
+  h.core().SetOptions(options);
+  h.Sleep(1000);
+  CHECK(passed(1) == 3);
+}
+
 TEST_CASE("shadow mode lets all pass, and counts exactly what the rule would have blocked") {
   CoreHarness h;
   Rule rule = RateRule();
@@ -206,6 +231,38 @@ TEST_CASE("all values of a request fit or none is counted, and one named twice c
   CHECK(RequestValues(&h, {"d", "d"}, 6).status == TokenStatus::kBlocked);
   CHECK(RequestValues(&h, {"d", "d"}, 5).status == TokenStatus::kOk);
   CHECK(RequestValues(&h, {"d"}, 1).status == TokenStatus::kBlocked);
+}
+
+TEST_CASE("a refusal for values names the one that is full, or that can never have so much") {
+  CoreHarness h;
+  h.InstallRules({ValueRule()});
+  REQUIRE(RequestValues(&h, {"full"}, 10).status == TokenStatus::kOk);
+  CHECK(RequestValues(&h, {"free", "other", "full", "full"}).value == 2U);
+  CHECK(RequestValues(&h, {"free"}).value == std::nullopt);
+  // That no wait helps is told first.
+  const RateAnswer never = RequestValues(&h, {"full", "free", "free"}, 6);
+  CHECK(never.refused_by == RefusedBy::kOverLevel);
+  CHECK(never.value == 1U);
+}
+
+TEST_CASE("a request for more than the rule allows is over the level, whatever has passed") {
+  CoreHarness h;
+  h.InstallRules({RateRule()});
+  CHECK(Request(&h, 11).refused_by == RefusedBy::kOverLevel);
+  CHECK(Request(&h, 11, /*prioritized=*/true).refused_by == RefusedBy::kOverLevel);
+  CHECK(Request(&h, 10).status == TokenStatus::kOk);
+  CHECK(Request(&h, 10).refused_by == RefusedBy::kRate);
+  for (const auto algorithm : {ParamRule::Algorithm::kWindow, ParamRule::Algorithm::kTokenBucket,
+                               ParamRule::Algorithm::kLeakyBucket}) {
+    CAPTURE(static_cast<int>(algorithm));
+    CoreHarness by_value;
+    Rule rule = ValueRule(algorithm);
+    rule.max_queueing_time_ms = 0;
+    by_value.InstallRules({rule});
+    CHECK(RequestValues(&by_value, {"a"}, 11).refused_by == RefusedBy::kOverLevel);
+    CHECK(RequestValues(&by_value, {"a"}, 10).status == TokenStatus::kOk);
+    CHECK(RequestValues(&by_value, {"a"}, 10).refused_by == RefusedBy::kParam);
+  }
 }
 
 TEST_CASE("values of different types are different values") {
@@ -244,12 +301,43 @@ TEST_CASE("a rule remembers the values asked for last, as many as it says") {
   CHECK(h.core().books().rates().values().size() == 2);
 }
 
+TEST_CASE("a value that is forgotten while its limit is in use is counted, others are not") {
+  CoreHarness h;
+  Rule rule = ValueRule();
+  rule.param->values_max = 2;
+  h.InstallRules({rule});
+  const auto forgotten = [&] {
+    CHECK(h.core().books().rates().values().forgotten() == TheRate(&h).values.forgotten);
+    return TheRate(&h).values.forgotten;
+  };
+  RequestValues(&h, {"a"}, 10);
+  RequestValues(&h, {"b"}, 11);  // It gets nothing, so its window stays empty.
+  RequestValues(&h, {"c"}, 1);
+  CHECK(forgotten() == 1);  // "a", whose ten calls are in the window.
+  RequestValues(&h, {"d"}, 1);
+  CHECK(forgotten() == 1);  // "b"
+  CHECK(RequestValues(&h, {"a"}, 10).status == TokenStatus::kOk);
+  CHECK(forgotten() == 2);  // "c"
+  h.Sleep(1000);
+  RequestValues(&h, {"e"}, 1);
+  RequestValues(&h, {"f"}, 1);
+  CHECK(forgotten() == 2);  // Windows that have emptied.
+  for (const auto algorithm :
+       {ParamRule::Algorithm::kTokenBucket, ParamRule::Algorithm::kLeakyBucket}) {
+    CoreHarness by_bucket;
+    rule.param->algorithm = algorithm;
+    by_bucket.InstallRules({rule});
+    for (const char* value : {"a", "b", "c"}) RequestValues(&by_bucket, {value}, 10);
+    CHECK(TheRate(&by_bucket).values.forgotten == 1);
+  }
+}
+
 TEST_CASE("values that are idle for longer than the window are dropped, a few a request") {
   CoreHarness h;
   h.InstallRules({ValueRule()});
   for (int i = 0; i < 100; ++i) RequestValues(&h, {"value-" + std::to_string(i)});
   CHECK(TheRate(&h).values.list.size == 100);
-  h.Sleep(1001);
+  h.Sleep(60'001);  // `params` shows the last minute.
   for (int i = 0; i < 50; ++i) RequestValues(&h, {"again"});
   CHECK(TheRate(&h).values.list.size == 1);
 }

@@ -5,6 +5,7 @@
 #include "core/loading.h"
 #include "core/request_ids.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -85,7 +86,7 @@ TEST_CASE("a request id that is in use for another flow or count is refused by n
   CHECK(h.Ask(a, other, 5)->refused_by == RefusedBy::kRequestId);
   CHECK(h.core().wait_queues().size() == 1);
   // Counted where it was asked for, if there is such a flow.
-  const auto& refused = h.core().flows().at(h.core().flows().Find(FlowId{1})).counters.refused;
+  const auto& refused = h.core().flows().at(OnlyFlow(h.core().flows(), 1)).counters.refused;
   CHECK(refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
   CHECK(h.core().books().totals().refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
 }

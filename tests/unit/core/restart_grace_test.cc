@@ -5,6 +5,7 @@
 
 #include "core/books.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -214,7 +215,7 @@ TEST_CASE("a rule removed before the restart still says how long its tokens may 
   }
   h.Rules({});
   h.Restart(100);
-  const Flow& flow = h.core().flows().at(h.core().flows().Find(FlowId{1}));
+  const Flow& flow = h.core().flows().at(OnlyFlow(h.core().flows(), 1));
   CHECK(flow.removed);
   CHECK(flow.rule->resource == "r1");
   CHECK(flow.client_offline_time_ms == 600'000);

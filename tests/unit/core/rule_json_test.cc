@@ -281,8 +281,8 @@ TEST_CASE("an empty set has no rules, with comments, blanks and a byte order mar
 
 TEST_CASE("a level that is rounded to 0 is warned of, with the clients that it takes") {
   const auto warnings = [](const std::string& count, int threshold_type) {
-    const auto parsed = ParseRules(R"([{"resource":"r","clusterMode":true,"count":)" + count +
-                                   R"(,"clusterConfig":{"flowId":1,"thresholdType":)" +
+    const auto parsed = ParseRules(R"([{"resource":"r","grade":0,"clusterMode":true,"count":)" +
+                                   count + R"(,"clusterConfig":{"flowId":1,"thresholdType":)" +
                                    std::to_string(threshold_type) + "}}]");
     REQUIRE(parsed.status().ToString() == "ok");
     return parsed->warned.Lines();
@@ -296,7 +296,9 @@ TEST_CASE("a level that is rounded to 0 is warned of, with the clients that it t
         Lines{where + "count 0.3 for each client is rounded down: the level is 0 "
                       "while fewer than 4 clients are online"});
   CHECK(warnings("1e-300", 0)[0].ends_with("fewer than 1000000000 clients are online"));
-  for (const std::string count : {"0", "1", "1.5", "0.9999999999999999"}) {
+  CHECK(warnings("1.5", 1) == Lines{where + "count 1.5 is rounded down to 1"});
+  CHECK(warnings("1.5", 0).empty());
+  for (const std::string count : {"0", "1", "0.9999999999999999"}) {
     CAPTURE(count);
     CHECK(warnings(count, 1).empty());
     CHECK(warnings(count, 0).empty());

@@ -35,13 +35,14 @@ std::string Ignored(const std::string& unknown, const std::string& meant) {
 
 constexpr char kParamFlow[] = R"({"resource":"r","paramIdx":0,"count":1,
   "paramFlowItemList":[{"object":"a","classType":"String","count":1}],
-  "clusterMode":true,"clusterConfig":{"flowId":1}})";
+  "clusterMode":true,"clusterConfig":{"flowId":1,"countPerWindow":true}})";
 constexpr char kHotspot[] = R"({"resource":"r","paramIndex":0,"threshold":1,
   "specificItems":[{"valKind":1,"valStr":"a","threshold":1}],"clusterConfig":{"flowId":1}})";
 constexpr char kGoFlow[] = R"({"resource":"r","statIntervalInMs":1000,"threshold":1,
   "clusterConfig":{"flowId":1}})";
 constexpr char kPlainFlow[] =
-    R"({"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":1}})";
+    R"({"resource":"r","count":1,"clusterMode":true,
+        "clusterConfig":{"flowId":1,"countPerWindow":true}})";
 
 // Every key of every kind written as `misspell` does.
 template <typename Misspell>

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -136,7 +137,7 @@ TEST_CASE("a flowId of another namespace refuses the whole set and names the own
         "first, "
         "such as []; to give a namespace another name, configure both, the old one with [])");
   CHECK(h.batch().empty());
-  CHECK(h.core().flows().Find(FlowId{5}) == kNoFlow);
+  CHECK(OnlyFlow(h.core().flows(), 5) == kNoFlow);
   CHECK(h.core().flows().FindNamespace("thief") == kNoNamespace);
 }
 
@@ -252,8 +253,8 @@ TEST_CASE("flows move between namespaces whose sets are replaced together") {
   h.Restart();
   const FlowTable& flows = h.core().flows();
   CHECK(flows.rules() == 2);
-  CHECK(flows.name_space(flows.at(flows.Find(FlowId{1})).name_space).name == "three");
-  CHECK(flows.name_space(flows.at(flows.Find(FlowId{2})).name_space).name == "one");
+  CHECK(flows.name_space(flows.at(OnlyFlow(flows, 1)).name_space).name == "three");
+  CHECK(flows.name_space(flows.at(OnlyFlow(flows, 2)).name_space).name == "one");
 }
 
 TEST_CASE("of several sets none is loaded when one is refused") {
@@ -273,7 +274,7 @@ TEST_CASE("of several sets none is loaded when one is refused") {
   CHECK(load(3, "one") == "invalid_argument: namespace one: is given two sets of rules");
   CHECK(load(3, "").starts_with("invalid_argument: namespace: "));
   CHECK(h.core().flows().rules() == 2);
-  CHECK(h.core().flows().at(h.core().flows().Find(FlowId{1})).rule != nullptr);
+  CHECK(h.core().flows().at(OnlyFlow(h.core().flows(), 1)).rule != nullptr);
   CHECK(load(3, "two") == "ok");
 }
 

@@ -93,20 +93,37 @@ TEST_CASE("while the disk is low no window is written, and then they are again")
   CHECK(ReadLedger(&h.store()).rates.size() == 1);
 }
 
-TEST_CASE("a ledger whose calls a second are of the future is damaged") {
+TEST_CASE("calls a second of the future count for nothing, are told of once, and go") {
   CoreHarness h;
   h.InstallRules({LongRule()});
-  h.Commit();
-  const testing::LedgerContent content = ReadLedger(&h.store());
-  const auto finish = [&](int64_t begin_ms) {
-    Core core(testing::HarnessOptions());
-    for (const auto& rule : content.rules) REQUIRE(core.loading().LoadRule(rule).ok());
-    REQUIRE(core.loading().LoadRate({.key = {FlowId{1}, begin_ms}, .passed = 1}).ok());
-    return core.FinishLoad(content.seal);
-  };
-  const int64_t sealed_ms = content.seal->ledger_ms;
-  CHECK(finish(sealed_ms).ok());
-  CHECK(finish(sealed_ms + 1).message() == "flow 1 has calls a second of a time that has not come");
+  Call(&h, 60);
+  h.Pass(1000);
+  ledger::CommitBatch batch;
+  const ledger::Seal seal = *ReadLedger(&h.store()).seal;
+  for (const int64_t ahead_ms : {kWindowMs / 10, 1'000 * kWindowMs}) {
+    const int64_t begin_ms = seal.ledger_ms - seal.ledger_ms % 1000 + ahead_ms;
+    batch.RateSet({.key = {FlowId{1}, begin_ms}, .passed = 40});
+  }
+  batch.Sealed({.batch_number = seal.batch_number + 1,
+                .next_fence = seal.next_fence,
+                .ledger_ms = seal.ledger_ms});
+  REQUIRE(h.store().Commit(batch).ok());
+  h.Restart();
+  CHECK(Call(&h, 41).status == TokenStatus::kBlocked);
+  CHECK(Call(&h, 1).remaining == 39);
+  h.Pass(1000);
+  for (const ledger::RateBucket& bucket : ReadLedger(&h.store()).rates) {
+    CHECK(bucket.key.begin_ms <= h.now().ms);
+  }
+}
+
+TEST_CASE("calls a second without a batch are damage") {
+  Core core(testing::HarnessOptions());
+  REQUIRE(core.loading()
+              .LoadRule({"shop", FlowId{1}, ledger::RuleState::kActive, RuleToJson(LongRule())})
+              .ok());
+  REQUIRE(core.loading().LoadRate({.key = {FlowId{1}, 1000}, .passed = 1}).ok());
+  CHECK(core.FinishLoad(std::nullopt).code() == StatusCode::kCorruption);
 }
 
 TEST_CASE("a window is written once a second at most, and leaves the ledger when it is empty") {

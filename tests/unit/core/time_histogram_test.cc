@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 #include "unit/core/waiting_calls.h"
 
 namespace nowcalls::core {
@@ -13,9 +14,7 @@ namespace {
 
 using testing::CoreHarness;
 
-const Flow& FlowOf(CoreHarness* h) {
-  return h->core().flows().at(h->core().flows().Find(FlowId{1}));
-}
+const Flow& FlowOf(CoreHarness* h) { return h->core().flows().at(OnlyFlow(h->core().flows(), 1)); }
 
 TEST_CASE("quantiles are exact when short, at most a quarter too long otherwise, never too short") {
   TimeHistogram times;

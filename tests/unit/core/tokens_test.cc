@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -83,7 +84,7 @@ TEST_CASE("nothing is granted beyond the level") {
   CHECK(h.Acquire(a, 1, 1).status == TokenStatus::kBlocked);
   CHECK(h.core()
             .flows()
-            .at(h.core().flows().Find(FlowId{1}))
+            .at(OnlyFlow(h.core().flows(), 1))
             .counters.refused[static_cast<size_t>(RefusedBy::kLevel)] == 2);
 }
 
@@ -190,29 +191,35 @@ TEST_CASE("an unknown token is released already, whatever its number is") {
 }
 
 // Invariant 5.
-TEST_CASE("a token of another session can be touched in the scope of its namespace only") {
+TEST_CASE("a Sentinel connection ends and keeps tokens of others of its namespace, and no other") {
   CoreHarness h;
   h.Rules({{.flow = 1, .count = 10}});
-  const SessionSlot holder = h.Hello("holder", "app");
-  const SessionSlot fellow = h.Hello("fellow", "app");
-  const SessionSlot stranger = h.Hello("stranger", "other");
+  const auto sentinel = [&](const char* name_space, const char* shown) {
+    return h.core().HelloOfSentinel(h.step(), name_space, shown)->session;
+  };
+  const SessionSlot holder = sentinel("app", "@10.0.0.1:1");
+  const SessionSlot fellow = sentinel("app", "@10.0.0.1:2");
+  const SessionSlot stranger = sentinel("other", "@10.0.0.1:3");
+  const SessionSlot named = h.Hello("named", "app");
+  const SessionSlot nameless = h.core().Hello(h.step(), "app", {}, "@10.0.0.1:4")->session;
+  const auto touch = [&](SessionSlot session, TokenId token, TokenScope scope) {
+    return h.core().Keep(h.step(), session, token, scope).status == TokenStatus::kOk &&
+           h.core().Release(h.step(), session, token, scope) == TokenStatus::kReleaseOk;
+  };
   const TokenId token = h.Take(holder, 1, 3);
-  const auto keep = [&](SessionSlot session, TokenScope scope) {
-    return h.core().Keep(h.step(), session, token, scope).status;
-  };
-  const auto release = [&](SessionSlot session, TokenScope scope) {
-    return h.core().Release(h.step(), session, token, scope);
-  };
-  for (const SessionSlot session : {stranger, kNoSession}) {
-    CHECK(keep(session, TokenScope::kNamespace) == TokenStatus::kAlreadyRelease);
-    CHECK(release(session, TokenScope::kNamespace) == TokenStatus::kAlreadyRelease);
+  for (const SessionSlot session : {stranger, named, nameless, kNoSession}) {
+    CHECK_FALSE(touch(session, token, TokenScope::kSentinel));
+    CHECK_FALSE(touch(session, token, TokenScope::kSession));
   }
-  CHECK(keep(fellow, TokenScope::kSession) == TokenStatus::kAlreadyRelease);
-  CHECK(release(fellow, TokenScope::kSession) == TokenStatus::kAlreadyRelease);
+  CHECK_FALSE(touch(fellow, token, TokenScope::kSession));
+  for (const SessionSlot session : {named, nameless}) {
+    const TokenId theirs = h.Take(session, 1);
+    CHECK_FALSE(touch(fellow, theirs, TokenScope::kSentinel));
+    CHECK(touch(session, theirs, TokenScope::kSession));
+  }
   CHECK(h.NowCalls(1) == 3);
-  CHECK(keep(fellow, TokenScope::kNamespace) == TokenStatus::kOk);
-  CHECK(release(fellow, TokenScope::kNamespace) == TokenStatus::kReleaseOk);
-  CHECK(release(holder, TokenScope::kNamespace) == TokenStatus::kAlreadyRelease);
+  CHECK(touch(fellow, token, TokenScope::kSentinel));
+  CHECK_FALSE(touch(holder, token, TokenScope::kSentinel));
   CHECK(h.NowCalls(1) == 0);
   CHECK(h.core().books().sessions().at(holder).now_calls == 0);
 }

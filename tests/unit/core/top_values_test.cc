@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "core/rates.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -53,7 +54,7 @@ class ByValue {
   }
 
   std::vector<ValueUse> Top(size_t limit) {
-    return TopValues(h.core().books(), h.core().flows().Find(FlowId{1}), limit, h.now().ms);
+    return TopValues(h.core().books(), OnlyFlow(h.core().flows(), 1), limit, h.now().ms);
   }
   // "a 2 5/3": nowCalls, passed, blocked.
   std::string Text(const ValueUse& use) {
@@ -101,7 +102,7 @@ TEST_CASE("a value is one row, whatever asks for it, and none when nothing does"
   const ValueUse use = f.Top(9)[0];
   CHECK(f.Text(use) == "a 10 4/0");
   CHECK(f.h.core().flows().keys().at(use.key).lane.waiting() == 1);
-  CHECK(f.h.core().flows().LevelOfValue(f.h.core().flows().Find(FlowId{1}),
+  CHECK(f.h.core().flows().LevelOfValue(OnlyFlow(f.h.core().flows(), 1),
                                         {ParamType::kString, "unknown"}) == 10);
   f.h.Sleep(2000);
   CHECK(f.TopText() == "a 10 0/0");
@@ -132,8 +133,46 @@ TEST_CASE(
     f.h.Sleep(1);
     CHECK(f.TopText() == "a 0 3/0");
     f.h.Sleep(2000);
+    CHECK(f.TopText() == "a 0 0/0");  // It is one of the last minute.
+    f.h.Sleep(60'000);
     CHECK(f.TopText().empty());
   }
+}
+
+TEST_CASE("the busiest values of the last minute are known beside those of the last interval") {
+  ByValue f;
+  f.h.Sleep(60'000 - f.h.now().ms % 60'000);
+  for (int second = 0; second < 20; ++second) {
+    f.Ask("steady", 8);
+    f.Ask("greedy", 10);
+    f.Ask("greedy", 10);
+    f.h.Sleep(1000);
+  }
+  f.Ask("spike", 9);
+  const auto by = [&](TopBy order) {
+    std::string text;
+    for (const ValueUse& use : TopValues(f.h.core().books(), f.h.core().flows().Find(FlowId{1}), 9,
+                                         f.h.now().ms, order)) {
+      text += (text.empty() ? "" : ", ") + f.Text(use) + " " + std::to_string(use.minute.passed) +
+              "/" + std::to_string(use.minute.blocked);
+    }
+    return text;
+  };
+  CHECK(by(TopBy::kInterval).starts_with("spike 0 9/0 9/0, "));
+  CHECK(by(TopBy::kMinute) == "greedy 0 0/0 200/200, steady 0 0/0 160/0, spike 0 9/0 9/0");
+  f.h.Sleep(39'000);  // The end of the minute, which is the end of its second half.
+  CHECK(by(TopBy::kMinute) == "greedy 0 0/0 200/200, steady 0 0/0 160/0, spike 0 0/0 9/0");
+  f.h.Sleep(1000);
+  CHECK(by(TopBy::kMinute).empty());
+}
+
+TEST_CASE("the values of a minute take no more memory than a rule's values may have") {
+  Rule rule = RuleByValue();
+  rule.param->values_max = 100;
+  ByValue f(rule);
+  for (int i = 0; i < 1000; ++i) f.Ask("v" + std::to_string(i), 1);
+  CHECK(f.h.core().books().rates().values().size() == 100);
+  CHECK(f.Top(1000).size() == 100);
 }
 
 TEST_CASE(

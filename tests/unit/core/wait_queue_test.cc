@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 #include "unit/core/waiting_calls.h"
 
 namespace nowcalls::core {
@@ -14,7 +15,7 @@ using testing::CoreHarness;
 using testing::FindWrongBook;
 
 const Flow& FlowOf(CoreHarness* h, int64_t flow = 1) {
-  return h->core().flows().at(h->core().flows().Find(FlowId{flow}));
+  return h->core().flows().at(OnlyFlow(h->core().flows(), flow));
 }
 
 uint64_t Refused(CoreHarness* h, RefusedBy limit, int64_t flow = 1) {

@@ -121,7 +121,7 @@ TEST_CASE("drain stops a flow's grants until it ends, and the flow's row says so
   };
   const auto row = [&] {
     OutputBuffer out;
-    wire::EncodeFlowRequest(1, 1, &out);
+    wire::EncodeFlowRequest(1, {1}, &out);
     return wire::DecodeFlowRow(s.h.Call(s.admin, out.view()).result).value();
   };
   CHECK_FALSE(row().draining);
@@ -191,7 +191,7 @@ TEST_CASE("that a flow is gone is told when its end is durable, not before") {
   s.h.Send(s.admin, PurgeRequest(1, {1, 1000}));
   REQUIRE(s.h.BeginCommit());
   OutputBuffer flow;
-  wire::EncodeFlowRequest(4, 1, &flow);
+  wire::EncodeFlowRequest(4, {1}, &flow);
   s.h.Send(other, PurgeRequest(2, {1, 1000}) + ReclaimFlowRequest(3, {1, "hung", 1000}) +
                       std::string(flow.view()));
   s.h.Turn();

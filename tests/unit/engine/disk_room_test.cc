@@ -64,6 +64,23 @@ TEST_CASE("a low watermark of 0 never refuses, and without a high one it is a qu
   CHECK_FALSE(room.Update(500).empty());
 }
 
+TEST_CASE("a disk that has hardly any inodes is low too, and the line names them") {
+  DiskRoom room(Watermarks(100, 150));
+  CHECK(room.Update(1000, DiskRoom::kFilesLow).empty());
+  CHECK(room.Update(1000, DiskRoom::kFilesLow - 1) ==
+        "only 63 inodes are free on the ledger's file system, fewer than 64: no token is granted "
+        "until 128 are free; tokens that are out can be kept and released. Delete files on that "
+        "disk");
+  CHECK(room.low());
+  CHECK(room.Update(1000, DiskRoom::kFilesHigh - 1).empty());
+  CHECK(room.Update(1000, DiskRoom::kFilesHigh) ==
+        "1000 bytes are free for the ledger again: tokens are granted");
+  // A file system without inodes, and a server that is never to refuse for its disk.
+  CHECK(room.Update(1000).empty());
+  DiskRoom none(Watermarks(0, 0));
+  CHECK(none.Update(1000, 0).empty());
+}
+
 TEST_CASE("a nearly full disk refuses acquires by name, in the log once, and shows in info") {
   EngineHarness h(Watermarks(100, 150));
   const ConnectionId c = h.Connect();
@@ -96,6 +113,21 @@ TEST_CASE("a nearly full disk refuses acquires by name, in the log once, and sho
         "warn: 150 bytes are free for the ledger again: tokens are granted\n");
   CHECK(h.Call(c, AcquireRequest(5, 1)).acquire().status == TokenStatus::kOk);
   CHECK(info()["ledger"]["disk_low"] == false);
+}
+
+TEST_CASE("watermarks that change while the server runs hold at once, for what is free already") {
+  EngineHarness h(Watermarks(100, 150));
+  const ConnectionId c = h.Connect();
+  h.Call(c, HelloRequest(1, "default", "a"));
+  h.engine().OnDiskSpace(120);
+  h.Take(c);
+  core::CoreOptions options;
+  options.limits = Watermarks(130, 160);
+  h.engine().SetOptions(options);
+  CHECK(h.Call(c, AcquireRequest(2, 1)).acquire().refused_by == RefusedBy::kDiskLow);
+  options.limits = Watermarks(50, 60);
+  h.engine().SetOptions(options);
+  CHECK(h.Call(c, AcquireRequest(3, 1)).acquire().status == TokenStatus::kOk);
 }
 
 TEST_CASE("who waits for room is refused when its turn comes while the disk is nearly full") {

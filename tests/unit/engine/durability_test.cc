@@ -128,7 +128,7 @@ TEST_CASE("a listing waits for what it shows") {
   h.Send(c, AcquireRequest(1, 1));
   wire::OutputBuffer out;
   wire::EncodeTokensRequest(2, {}, &out);
-  wire::EncodeFlowRequest(3, 1, &out);
+  wire::EncodeFlowRequest(3, {1}, &out);
   wire::EncodePageRequest(4, Method::kFlows, {}, &out);
   wire::EncodePageRequest(5, Method::kSessions, {}, &out);
   wire::EncodeRulesListRequest(6, {}, &out);

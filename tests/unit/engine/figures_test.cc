@@ -78,7 +78,7 @@ constexpr std::string_view kDocument =
     R"("counts":{"connections":1,"connections_by_protocol":{"messagepack_rpc":1,"sentinel":0},)"
     R"("sessions":1,"namespaces":1,"rules":1,"flows":1,"tokens":1,)"
     R"("keys":0,"key_bytes":KEY_BYTES,)"
-    R"("waiters":0,"mass_expiries":0,"mass_sessions":0,"now_calls":1,"history":0,)"
+    R"("waiters":0,"waiter_bytes":0,"mass_expiries":0,"mass_sessions":0,"now_calls":1,"history":0,)"
     R"("oldest_issued_ms":LEDGER_MS,"token_table_bytes":TABLE_BYTES,)"
     R"("param_values":0,"param_value_bytes":0},)"
     R"("totals":{"granted":1,"refused":{"level":0,)";
@@ -145,7 +145,8 @@ TEST_CASE("requests are counted by method, once each, also those that do not exi
   CHECK(
       InfoFrom(&h, c, "requests").starts_with(R"("requests":{"acquire":3,"release":0,"keep":0,)"));
   CHECK(InfoFrom(&h, c, "info").starts_with(R"("info":2,)"));
-  CHECK(InfoFrom(&h, c, "waiters\":0,\"unknown").starts_with(R"("waiters":0,"unknown":1})"));
+  CHECK(InfoFrom(&h, c, "drain_namespace\":0,\"unknown")
+            .starts_with(R"("drain_namespace":0,"unknown":1})"));
 }
 
 TEST_CASE("scans of the sweep are counted, and what they found") {

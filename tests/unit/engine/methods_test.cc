@@ -168,7 +168,7 @@ TEST_CASE("flow shows level, nowCalls, sessions and counters") {
   s.h.Call(s.named, AcquireRequest(1, 2, 4));
   s.h.Call(s.named, TokenRequest(1, Method::kKeep, s.acquired[2].token_id));
   OutputBuffer out;
-  wire::EncodeFlowRequest(1, 2, &out);
+  wire::EncodeFlowRequest(1, {2}, &out);
   const auto row = wire::DecodeFlowRow(s.Call(out).result);
   REQUIRE(row.status().ToString() == "ok");
   CHECK(row->flow_id == 2);
@@ -187,7 +187,7 @@ TEST_CASE("flow shows level, nowCalls, sessions and counters") {
   CHECK(row->counters->kept == 1);
 
   out.Clear();
-  wire::EncodeFlowRequest(1, 77, &out);
+  wire::EncodeFlowRequest(1, {77}, &out);
   CHECK(s.Call(out).ErrorText() == "BAD_PARAMS: flow: flow_id 77 has neither a rule nor tokens");
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("a flow whose rule was removed is shown as removed while tokens are ou
   MethodServer s;
   REQUIRE(s.h.engine().LoadRules({{"default", {}}}, s.h.now()).ok());
   OutputBuffer out;
-  wire::EncodeFlowRequest(1, 1, &out);
+  wire::EncodeFlowRequest(1, {1}, &out);
   const auto row = wire::DecodeFlowRow(s.Call(out).result);
   REQUIRE(row.status().ToString() == "ok");
   CHECK(row->removed);
@@ -222,7 +222,7 @@ TEST_CASE("flows and sessions are listed in order, page by page") {
   CHECK(rest.next_cursor == 0);
   out.Clear();
   // Behind all flow ids there may be.
-  wire::EncodePageRequest(1, Method::kFlows, {.limit = 9, .cursor = uint64_t{1} << 63}, &out);
+  wire::EncodePageRequest(1, Method::kFlows, {.limit = 9, .cursor = UINT64_MAX}, &out);
   CHECK(Rows<wire::FlowRow>(s.Call(out)).rows.empty());
 
   s.h.Disconnect(s.unnamed);

@@ -80,16 +80,50 @@ TEST_CASE("params shows calls in progress and calls a second of a value in one r
        .level = 2,
        .waiters = 0,
        .passed = 1,
-       .blocked = 0},
+       .blocked = 0,
+       .minute_passed = 1,
+       .minute_blocked = 0},
       {.param = Text("held"), .now_calls = 1, .tokens = 1, .level = 2, .waiters = 0},
-      {.param = Text("vip"), .level = 9, .waiters = 0, .passed = 3, .blocked = 7},
-      {.param = Text("rate"), .level = 2, .waiters = 0, .passed = 2, .blocked = 0},
+      {.param = Text("vip"),
+       .level = 9,
+       .waiters = 0,
+       .passed = 3,
+       .blocked = 7,
+       .minute_passed = 3,
+       .minute_blocked = 7},
+      {.param = Text("rate"),
+       .level = 2,
+       .waiters = 0,
+       .passed = 2,
+       .blocked = 0,
+       .minute_passed = 2,
+       .minute_blocked = 0},
   };
   CHECK(s.Rows() == expected);
   CHECK(s.Rows(1) == std::vector<ParamRow>{expected[0]});
-  // Nothing is asked for any more.
+  // Nothing is asked for any more, but was in the last minute.
   s.h.Sleep(1500);
-  CHECK(s.Rows().size() == 2);
+  const std::vector<ParamRow> later = s.Rows();
+  REQUIRE(later.size() == 4);
+  CHECK(later[2].passed == 0);
+  CHECK(later[2].minute_passed == 3);
+}
+
+TEST_CASE("params orders by the last minute if it is asked to") {
+  ValueServer s;
+  s.h.Sleep(60'000 - s.h.now().ms % 60'000);
+  s.Ask("before", 2);
+  s.Ask("vip", 9);
+  s.h.Sleep(2000);
+  s.Ask("now", 1);
+  CHECK(s.Rows(1)[0].param == Text("now"));
+  const EngineReply reply = s.Params({.flow_id = 7, .limit = 2, .by_minute = true});
+  Result<std::vector<ParamRow>> rows = wire::DecodeParamRows(reply.result);
+  REQUIRE(rows.status().ToString() == "ok");
+  REQUIRE(rows->size() == 2);
+  CHECK((*rows)[0].param == Text("vip"));
+  CHECK((*rows)[0].minute_passed == 9);
+  CHECK((*rows)[1].param == Text("before"));
 }
 
 TEST_CASE("params gives 100 rows if it is not told, and never more than 1000") {

@@ -38,10 +38,10 @@ class PolledRules final : public RuleSource {
     std::string json = fetch_();
     if (json == in_force_) return Status::Ok();
     const Result<RuleSink::CheckedSet> set = sink_->Check(kName, "shop", json);
-    if (!set.ok()) return set.status();
-    NOWCALLS_RETURN_IF_ERROR(sink_->Replace({*set}));
-    in_force_ = std::move(json);
-    return Status::Ok();
+    const Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
+    sink_->NoteRefused(kName, "shop", loaded);
+    if (loaded.ok()) in_force_ = std::move(json);
+    return loaded;
   }
 
  private:
@@ -191,6 +191,43 @@ TEST_CASE("what a source delivers is durable with the next commit") {
   CHECK(Namespaces(&h).rows[0].source == "rpc");
 }
 
+TEST_CASE(
+    "namespaces tells when rules were loaded, what was warned of, and why a load was refused") {
+  EngineHarness h({}, {});
+  const auto row = [&] {
+    const auto page = Namespaces(&h);
+    REQUIRE(page.rows.size() == 1);
+    return page.rows[0];
+  };
+  CHECK(Load(&h, "shop", R"([{"resource":"r","count":0.5,"clusterMode":true,"limitApp":"a",
+                              "clusterConfig":{"flowId":1,"thresholdType":1}}])") == "ok");
+  const wire::NamespaceRow loaded = row();
+  CHECK(loaded.loaded_ms == h.now().ms);
+  CHECK(loaded.warnings == 2);
+  CHECK_FALSE(loaded.refused_ms.has_value());
+  CHECK(loaded.requests_max == Limits().namespace_qps_max);
+  Load(&h, "shop",
+       R"([{"resource":"r","count":-1,"clusterMode":true,"clusterConfig":{"flowId":1}}])");
+  CHECK(row().refused_ms.has_value());
+  CHECK(row().refusal->find("count must be >= 0") != std::string::npos);
+  CHECK(row().warnings == 2);
+  // Whoever may not load them says nothing about the rules in force.
+  h.engine().RulesAt(h.now())->NoteRefused("file:/x.json", "shop", Status::Ok());
+  CHECK(row().refused_ms.has_value());
+  CHECK(Load(&h, "shop", RulesJson({{.flow = 1}})) == "ok");
+  CHECK_FALSE(row().refused_ms.has_value());
+  CHECK_FALSE(row().refusal.has_value());
+  CHECK(row().warnings == 0);
+}
+
+// Of a row, what it is besides.
+wire::NamespaceRow WithoutLoads(wire::NamespaceRow row) {
+  row.loaded_ms.reset();
+  row.warnings.reset();
+  row.requests_max.reset();
+  return row;
+}
+
 TEST_CASE("namespaces tells source, rules and sessions of each, page by page") {
   EngineHarness h({}, {});
   REQUIRE(h.engine()
@@ -205,9 +242,9 @@ TEST_CASE("namespaces tells source, rules and sessions of each, page by page") {
   const auto all = Namespaces(&h);
   REQUIRE(all.rows.size() == 3);
   CHECK(all.next_cursor == 0);
-  CHECK(all.rows[0] == wire::NamespaceRow{"bank", "file:/etc/bank.json", 0, 0, 0});
-  CHECK(all.rows[1] == wire::NamespaceRow{"shop", "rpc", 2, 1, 1});
-  CHECK(all.rows[2] == wire::NamespaceRow{"solo", std::nullopt, 0, 1, 1});
+  CHECK(WithoutLoads(all.rows[0]) == wire::NamespaceRow{"bank", "file:/etc/bank.json", 0, 0, 0});
+  CHECK(WithoutLoads(all.rows[1]) == wire::NamespaceRow{"shop", "rpc", 2, 1, 1});
+  CHECK(WithoutLoads(all.rows[2]) == wire::NamespaceRow{"solo", std::nullopt, 0, 1, 1});
 
   const auto first = Namespaces(&h, {.limit = 2, .cursor = 0});
   CHECK(first.rows.size() == 2);

@@ -106,7 +106,7 @@ TEST_CASE("a turn has its bound for those who waited for a commit and go on with
   for (const ConnectionId id : disk.ConnectMany(30)) h.Send(id, TokenPageRequests(1, 1));
   disk.Turns(50);
   wire::OutputBuffer flow;
-  wire::EncodeFlowRequest(1, 1, &flow);
+  wire::EncodeFlowRequest(1, {1}, &flow);
   std::string requests(flow.view());
   for (uint32_t i = 2; i < 400; ++i) requests += PlainRequest(i, Method::kPing);
   const auto many = disk.ConnectMany(600);

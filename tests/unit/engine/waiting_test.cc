@@ -180,7 +180,7 @@ TEST_CASE("a flow shows who waits and since when") {
   h.Pass(100);
   h.Send(a, Waiting(2, 5000));
   wire::OutputBuffer out;
-  wire::EncodeFlowRequest(3, 1, &out);
+  wire::EncodeFlowRequest(3, {1}, &out);
   const auto row = wire::DecodeFlowRow(h.Call(a, out.view()).result);
   REQUIRE(row.ok());
   CHECK(row->waiters == 2);

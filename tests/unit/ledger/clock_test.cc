@@ -17,11 +17,27 @@ RecoveredTime Recover(const ClockSample& sample, int64_t floor_ms = 0) {
 }
 
 TEST_CASE("the ledger clock follows the boot clock and never goes before its start") {
-  const LedgerClock clock(Instant{1000}, 70);
+  LedgerClock clock(Instant{1000}, 70);
   CHECK(clock.At(70) == Instant{1000});
   CHECK(clock.At(75) == Instant{1005});
-  CHECK(clock.At(69) == Instant{1000});
-  CHECK(clock.At(0) == Instant{1000});
+  LedgerClock other(Instant{1000}, 70);
+  CHECK(other.At(69) == Instant{1000});
+  CHECK(other.At(0) == Instant{1000});
+}
+
+TEST_CASE("while the boot clock is behind what it has told, the ledger clock stands still") {
+  LedgerClock clock(Instant{1000}, 70);
+  CHECK(clock.At(2070) == Instant{3000});
+  CHECK(clock.At(70) == Instant{3000});
+  CHECK(clock.At(2069) == Instant{3000});
+  CHECK(clock.At(2071) == Instant{3001});
+}
+
+TEST_CASE("a ledger is believed of times an hour behind its last batch, and no further") {
+  CHECK(BelievedMs(5, 1000) == 5);
+  CHECK(BelievedMs(1001, 1000) == 1001);
+  CHECK(BelievedMs(1000 + kHourMs, 1000) == 1000 + kHourMs);
+  CHECK(BelievedMs(1001 + kHourMs, 1000) == 1000);
 }
 
 TEST_CASE("on the same boot the boot clock tells the time that passed, whatever the wall says") {

@@ -87,8 +87,10 @@ Recode RecodeOf(const std::string& name) {
   }
   if (name == "rule_value") {
     return [&](std::string_view b) {
-      const auto rule = DecodeRule(rule_key, b);
-      return rule.ok() ? EncodeRuleValue(rule->state, rule->json) : std::string();
+      const auto rules = DecodeRules(rule_key, b);
+      if (!rules.ok()) return std::string();
+      if (rules->size() == 2) return EncodeRuleValue((*rules)[0], (*rules)[1]);
+      return EncodeRuleValue((*rules)[0].state, (*rules)[0].json);
     };
   }
   return {};
@@ -145,6 +147,9 @@ TEST_CASE("every entity has exactly its golden bytes") {
   const Session connection{SessionId(44), SessionKind::kConnection, kSampleMs, "default",
                            "@10.0.0.8:51312"};
   CHECK(ToHex(EncodeSessionValue(connection)) == ToHex(Golden().at("session_value_connection")));
+  Session sentinel = connection;
+  sentinel.kind = SessionKind::kSentinel;
+  CHECK(ToHex(EncodeSessionValue(sentinel)) == ToHex(Golden().at("session_value_sentinel")));
   const Session nameless{SessionId(1), SessionKind::kConnection, 0, "", ""};
   CHECK(ToHex(EncodeSessionValue(nameless)) == ToHex(Golden().at("session_value_empty_names")));
   CHECK(ToHex(EncodeRuleKey("orders", FlowId(1001))) == ToHex(Golden().at("rule_key")));
@@ -152,6 +157,8 @@ TEST_CASE("every entity has exactly its golden bytes") {
         ToHex(Golden().at("rule_value")));
   CHECK(ToHex(EncodeRuleValue(RuleState::kDraining, kSampleJson)) ==
         ToHex(Golden().at("rule_value_draining")));
+  CHECK(ToHex(EncodeRuleValue(SampleRule(), SampleRuleByValue())) ==
+        ToHex(Golden().at("rule_value_two")));
   CHECK(ToHex(EncodeFormat(SampleFormat())) == ToHex(Golden().at("format")));
   CHECK(ToHex(EncodeClockMark(SampleClockMark())) == ToHex(Golden().at("clock")));
   CHECK(ToHex(EncodeSeal(SampleSeal())) == ToHex(Golden().at("seal")));
@@ -177,14 +184,14 @@ TEST_CASE("golden bytes decode to the entities they were made from") {
   CHECK(*session == SampleSession());
   CHECK(*DecodeSession(Golden().at("session_key"), Golden().at("session_value_instance")) ==
         SampleSessionOfInstance());
-  const auto rule = DecodeRule(Golden().at("rule_key"), Golden().at("rule_value"));
-  REQUIRE(rule.ok());
-  CHECK(rule->name_space == "orders");
-  CHECK(rule->flow == FlowId(1001));
-  CHECK(rule->state == RuleState::kActive);
-  CHECK(rule->json == kSampleJson);
-  CHECK(DecodeRule(Golden().at("rule_key"), Golden().at("rule_value_draining"))->state ==
+  const auto rules = DecodeRules(Golden().at("rule_key"), Golden().at("rule_value"));
+  REQUIRE(rules.ok());
+  CHECK(*rules == std::vector{SampleRule()});
+  CHECK(DecodeRules(Golden().at("rule_key"), Golden().at("rule_value_draining"))->at(0).state ==
         RuleState::kDraining);
+  const auto two = DecodeRules(Golden().at("rule_key"), Golden().at("rule_value_two"));
+  REQUIRE(two.ok());
+  CHECK(*two == std::vector{SampleRule(), SampleRuleByValue()});
   const auto format = DecodeFormat(Golden().at("format"));
   REQUIRE(format.ok());
   CHECK(format->version == 4);
@@ -315,13 +322,40 @@ TEST_CASE("a rule is active, removed or draining, and nothing else") {
     CAPTURE(state);
     std::string value = Golden().at("rule_value");
     value[1] = static_cast<char>(state);
-    const auto rule = DecodeRule(Golden().at("rule_key"), value);
-    CHECK(rule.ok() == (state >= 1 && state <= 3));
-    if (rule.ok()) CHECK(static_cast<int>(rule->state) == state);
+    const auto rules = DecodeRules(Golden().at("rule_key"), value);
+    CHECK(rules.ok() == (state >= 1 && state <= 3));
+    if (rules.ok()) CHECK(static_cast<int>(rules->at(0).state) == state);
     if (state == 4) {
-      CHECK(rule.status().message() == "rule value: state is none of active, removed and draining");
+      CHECK(rules.status().message() ==
+            "rule value: state is none of active, removed and draining");
     }
   }
+}
+
+TEST_CASE("a record of two rules is refused where its sizes do not fit, or one rule is wrong") {
+  const std::string key = Golden().at("rule_key");
+  const std::string value = Golden().at("rule_value_two");
+  const size_t first = SampleRule().json.size();
+  for (size_t size = 0; size < value.size(); ++size) {
+    CAPTURE(size);
+    // Cut within the second JSON it is a shorter text, which core refuses.
+    CHECK(DecodeRules(key, value.substr(0, size)).ok() == (size > 1 + 5 + first + 1));
+  }
+  for (const size_t state : {size_t{1}, 1 + 5 + first}) {
+    std::string wrong = value;
+    wrong[state] = 4;
+    CHECK_FALSE(DecodeRules(key, wrong).ok());
+  }
+  std::string empty = value;
+  empty[5] = 0;
+  CHECK_FALSE(DecodeRules(key, empty).ok());
+  std::string beyond = value;
+  beyond[2] = '\xff';
+  CHECK(DecodeRules(key, beyond).status().message() ==
+        "rule value: is too short for the size it states");
+  std::string later = value;
+  later[0] = 3;
+  CHECK(DecodeRules(key, later).status().message() == "rule value: version is 3 instead of 1 or 2");
 }
 
 TEST_CASE("names at their longest fit and one byte more is refused") {

@@ -63,6 +63,11 @@ struct RecordCase {
   std::vector<std::string> changes;
 };
 
+void SetTwoRules(CommitBatch* batch) {
+  const RuleEntry by_value = SampleRuleByValue();
+  batch->RuleSet(SampleRule(), &by_value);
+}
+
 std::vector<RecordCase> RecordCases() {
   const TokenKey short_key = SampleToken().key;
   const TokenKey kept_key = SampleTokenKept().key;
@@ -84,10 +89,11 @@ std::vector<RecordCase> RecordCases() {
        [](CommitBatch* b) { b->SessionClosed(SessionId(42)); },
        {"end sessions " + Hex("session_key")}},
       {"rule_set",
-       [](CommitBatch* b) {
-         b->RuleSet({"orders", FlowId(1001), RuleState::kActive, kSampleJson});
-       },
+       [](CommitBatch* b) { b->RuleSet(SampleRule()); },
        {"put rules " + Hex("rule_key") + " = " + Hex("rule_value")}},
+      {"rule_set_two",
+       SetTwoRules,
+       {"put rules " + Hex("rule_key") + " = " + Hex("rule_value_two")}},
       {"rule_removed",
        [](CommitBatch* b) { b->RuleRemoved("orders", FlowId(1001)); },
        {"delete rules " + Hex("rule_key")}},

@@ -48,6 +48,12 @@ inline Session SampleSessionOfInstance() {
   return session;
 }
 
+inline RuleEntry SampleRule() { return {"orders", FlowId(1001), RuleState::kActive, kSampleJson}; }
+inline RuleEntry SampleRuleByValue() {
+  return {"orders", FlowId(1001), RuleState::kDraining,
+          R"({"resource":"db","paramIdx":0,"count":2})"};
+}
+
 inline Format SampleFormat() {
   return {kFormatVersion, {0x0011223344556677, 0x8899aabbccddeeff}, kSampleMs - 5000};
 }

@@ -1,6 +1,7 @@
 #include "server/bootstrap.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <string>
@@ -79,8 +80,14 @@ TEST_CASE("a rule file that is missing or wrong is refused by name") {
   const Status missing = CheckRuleFiles(ReadRuleFiles({{"shop", "/nonexistent.json"}}));
   CHECK(missing.code() == StatusCode::kInvalidArgument);
   CHECK(missing.message() == "rules: cannot open /nonexistent.json: No such file or directory");
-
   const testing::TempDir dir;
+  REQUIRE(mkfifo(dir.Sub("pipe").c_str(), 0600) == 0);
+  const Status pipe = CheckRuleFiles(ReadRuleFiles({{"shop", dir.Sub("pipe")}}));
+  CHECK(pipe.message() == "rules: cannot read " + dir.Sub("pipe") +
+                              ": it is a pipe or a device, and nothing came from it for 2000 ms");
+  const Status directory = CheckRuleFiles(ReadRuleFiles({{"shop", dir.path()}}));
+  CHECK(directory.message() == "rules: cannot read " + dir.path() + ": Is a directory");
+
   const std::string file = dir.Sub("bad.json");
   testing::WriteStringToFile(file, R"([{"resource": "r", "count": -1, "clusterMode": true,
                                         "clusterConfig": {"flowId": 1}}])");
@@ -91,6 +98,23 @@ TEST_CASE("a rule file that is missing or wrong is refused by name") {
   CHECK(wrong.code() == StatusCode::kInvalidArgument);
   CHECK(wrong.message().starts_with("rules: " + file + ": rule 1"));
   CHECK(wrong.message().find("count must be >= 0") != std::string::npos);
+}
+
+TEST_CASE("a rule file that is warned of is refused where warnings are errors") {
+  const testing::TempDir dir;
+  const std::string file = dir.Sub("warned.json");
+  testing::WriteStringToFile(file, R"([{"resource": "r", "count": 3, "clusterMode": true,
+                                        "clusterConfig": {"flowId": 1, "thresholdTyp": 1}}])");
+  CHECK(CheckRuleFiles(ReadRuleFiles({{"shop", file}})).ok());
+  const Status strict = CheckRuleFiles(ReadRuleFiles({{"shop", file}}, /*strict=*/true));
+  CHECK(strict.code() == StatusCode::kInvalidArgument);
+  CHECK(strict.message() ==
+        "rules: " + file +
+            ": 1 warning, and rules-strict takes none; the first: rule 1 (resource \"r\", flowId "
+            "1): 'clusterConfig.thresholdTyp' is not known and is ignored; did you mean "
+            "clusterConfig.thresholdType?");
+  // Sample rules have none, and a rule that is skipped is no warning.
+  CHECK(CheckRuleFiles(ReadRuleFiles({{"shop", RulesDir() + "shop.json"}}, /*strict=*/true)).ok());
 }
 
 TEST_CASE("a flowId in the rule files of two namespaces is refused before the ledger is touched") {

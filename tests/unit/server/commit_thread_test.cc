@@ -85,7 +85,7 @@ class Harness {
                       const std::lock_guard lock(mutex_);
                       slow_.push_back(what);
                     }},
-               {.near_bytes = 2'000, .told = [this](std::optional<uint64_t> free_bytes) {
+               {.near_bytes = 2'000, .told = [this](std::optional<uint64_t> free_bytes, auto) {
                   told.push_back(free_bytes);
                 }}) {}
   ~Harness() {

@@ -38,6 +38,25 @@ resource_timeout_factor = 2.5
   CHECK(config.core.resource_timeout_factor == 2.5);
 }
 
+TEST_CASE("a table of integers is the list of its entries") {
+  const auto values =
+      ParseConfigFile("nowcalls.toml", "[namespace_guard]\nshop = 50_000\n\"a b\" = 0\n");
+  REQUIRE(values.status().ToString() == "ok");
+  REQUIRE(values->size() == 1);
+  ServerConfig config;
+  REQUIRE(Settings()[values->front().setting].set(values->front().values, &config).ok());
+  CHECK(config.core.guards().Of("shop") == 50'000);
+  CHECK(config.core.guards().Of("a b") == 0);
+  CHECK(config.core.guards().Of("else") == 30'000);
+  const auto error = [](const char* text) {
+    return ParseConfigFile("nowcalls.toml", text).status().message();
+  };
+  CHECK(error("[namespace_guard]\nshop = \"many\"\n") ==
+        "nowcalls.toml:1: namespace_guard must be a table of integers, but shop is a string");
+  CHECK(error("namespace_guard = 5\n") ==
+        "nowcalls.toml:1: namespace_guard must be a table of integers, got an integer");
+}
+
 TEST_CASE("a whole number may stand for a factor") {
   const auto values = ParseConfigFile("nowcalls.toml", "resource_timeout_factor = 3");
   REQUIRE(values.ok());

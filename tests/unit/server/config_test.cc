@@ -60,7 +60,7 @@ TEST_CASE("every default of the table is accepted by its own setting") {
 std::string OtherValue(const Setting& setting) {
   const ServerConfig defaults;
   for (const char* text : {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9",
-                           "3", "20000000", "10.0.0.9"}) {
+                           "3", "20000000", "10.0.0.9", "shop=5"}) {
     ServerConfig config;
     if (!setting.set({text}, &config).ok()) continue;
     if (setting.get(config) != setting.get(defaults)) return text;
@@ -173,6 +173,24 @@ TEST_CASE("ends are logged of flows by their number, of namespaces by their name
         "flag --log-ends: must be a flow id of 1 or more, a namespace or all, got "
         "'99999999999999999999'");
   CHECK(ErrorOf(Read({"--log-ends", ""})).starts_with("flag --log-ends: '': the namespace"));
+}
+
+TEST_CASE("a guard is of all namespaces, or of one by its name") {
+  const auto read = Read({"--namespace-guard", "shop=50000", "--namespace-guard=a=b=0"},
+                         {{"NOWCALLS_NAMESPACE_GUARD", "api=1"}});
+  REQUIRE(read.ok());
+  CHECK(read->config.core.guards().Of("shop") == 50'000);
+  CHECK(read->config.core.guards().Of("a=b") == 0);
+  CHECK(read->config.core.guards().Of("api") == 30'000);  // The flags replace the environment's.
+  const auto of_environment = Read({}, {{"NOWCALLS_NAMESPACE_GUARD", "api=1, shop=2"}});
+  REQUIRE(of_environment.ok());
+  CHECK(of_environment->config.core.guards().Of("shop") == 2);
+  for (const char* wrong : {"shop", "shop=", "shop=-1", "shop=1000000001", "=5"}) {
+    CAPTURE(wrong);
+    CHECK(ErrorOf(Read({"--namespace-guard", wrong})).starts_with("flag --namespace-guard: "));
+  }
+  CHECK(ErrorOf(Read({"--namespace-guard", "a=1", "--namespace-guard", "a=2"})) ==
+        "flag --namespace-guard: names namespace 'a' twice");
 }
 
 TEST_CASE("two rule files for one namespace are refused") {
@@ -349,6 +367,13 @@ TEST_CASE("commands of Sentinel's dashboard are answered on loopback unless told
   CHECK(Read({"--sentinel-dashboard=console:8080", open, "--insecure-listen"}).ok());
   CHECK(Read({open}).ok());  // Without a dashboard nothing listens there.
   CHECK(Read({"--sentinel-dashboard="}).ok() == false);
+  CHECK(Read({"--http-hosts", "calls.example", "--http-hosts", "::1"})->config.http_hosts ==
+        std::vector<std::string>{"calls.example", "::1"});
+  for (const char* wrong : {"", "calls:80", "http://calls/", "a b"}) {
+    CHECK(ErrorOf(Read({"--http-hosts", wrong}))
+              .starts_with("flag --http-hosts: must be a host name or an address in digits, "
+                           "without a port, got "));
+  }
   CHECK(ErrorOf(Read({"--sentinel-command-peers", "console"})) ==
         "flag --sentinel-command-peers: must be an address in digits, got 'console'");
   CHECK(ErrorOf(Read({}, {{"NOWCALLS_SENTINEL_APP", "a\nb"}}))
@@ -395,6 +420,7 @@ TEST_CASE("the manual's page names every setting with its default and its range"
     const bool is_switch = setting.kind == SettingKind::kSwitch;
     CHECK(item.find(is_switch ? "(switch" : "(default " + (value.empty() ? "none" : value)) !=
           std::string::npos);
+    CHECK((item.find("live): ") != std::string::npos) == setting.is_live());
     // A wrong value is refused with "... from 1 to 1000, got 'x'".
     ServerConfig config;
     const std::string refusal = setting.set({"x"}, &config).message();

@@ -14,6 +14,7 @@
 #include "core/flow_table.h"
 #include "engine/rule_intake.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/server/loop_fixture.h"
@@ -40,6 +41,11 @@ class CountingSink final : public RuleSink {
     Status status = intake_.Replace(sets);
     if (status.ok()) ++replaced;
     return status;
+  }
+
+  void NoteRefused(std::string_view source, std::string_view name_space,
+                   const Status& why) override {
+    intake_.NoteRefused(source, name_space, why);
   }
 
   int replaced = 0;
@@ -106,10 +112,17 @@ class Watched {
   void AwaitLog(const std::string& text) {
     Await([&] { return log.find(text) != std::string::npos; });
   }
+  void SetStrict() { options_.strict = true; }
+  const core::RuleLoads& Loads(const std::string& name_space) {
+    const core::FlowTable& flows = h.core().flows();
+    const core::NamespaceSlot slot = flows.FindNamespace(name_space);
+    REQUIRE(slot != core::kNoNamespace);
+    return flows.name_space(slot).loads;
+  }
   // -1: it has no rule.
   double Level(int64_t flow) {
     const core::FlowTable& flows = h.core().flows();
-    const core::FlowSlot slot = flows.Find(FlowId{flow});
+    const core::FlowSlot slot = OnlyFlow(flows, flow);
     return slot == core::kNoFlow ? -1 : flows.at(slot).rule->count;
   }
   int Logged(const std::string& text) const {
@@ -173,6 +186,44 @@ TEST_CASE("a bad set is refused once, by file, rule and field, and the rules of 
   CHECK(w.Level(1) == 7);
   w.Write("shop", {{.flow = 1, .count = 9}});
   w.AwaitLevel(1, 9);
+}
+
+TEST_CASE(
+    "a set that is warned of is refused where warnings are errors, and the rules of before stay") {
+  Watched w({"shop"});
+  w.SetStrict();
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.AwaitLevel(1, 7);
+  w.Rename("shop", R"([{"resource": "r", "count": 3, "clusterMode": true, "limitApp": "appA",
+                        "clusterConfig": {"flowId": 1}}])");
+  w.AwaitLog(
+      "1 warning, and rules-strict takes none; the first: rule 1 (resource \"r\", flowId 1): "
+      "limitApp");
+  CHECK(w.Level(1) == 7);
+  w.Write("shop", {{.flow = 1, .count = 8}});
+  w.AwaitLevel(1, 8);
+}
+
+TEST_CASE("the namespace tells that its file was refused or is gone, until it is right again") {
+  Watched w({"shop"});
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.AwaitLevel(1, 7);
+  CHECK(w.Loads("shop").refused_ms == 0);
+  CHECK(w.Loads("shop").loaded_ms > 0);
+  w.Write("shop", {{.flow = 1, .count = -1}});
+  w.Await([&] { return w.Loads("shop").refused_ms > 0; });
+  CHECK(w.Loads("shop").refusal.find("count must be >= 0") != std::string::npos);
+  w.Write("shop", {{.flow = 1, .count = 8}});
+  w.AwaitLevel(1, 8);
+  CHECK(w.Loads("shop").refused_ms == 0);
+  const std::string text = testing::ReadFileToString(w.Path("shop"));
+  fs::remove(w.Path("shop"));
+  w.Await([&] { return w.Loads("shop").refused_ms > 0; });
+  CHECK(w.Loads("shop").refusal.find("is gone") != std::string::npos);
+  WriteStringToFile(w.Path("shop"), text);
+  w.Await([&] { return w.Loads("shop").refused_ms == 0; });
 }
 
 TEST_CASE("a file that is written without a change of its content does nothing") {

@@ -28,6 +28,15 @@ TEST_CASE("a message cannot begin a second text log line or drive the terminal")
         "2024-05-01T12:00:00.007Z warn  a\\x0ab\\x1b[2J\\x7f\n");
 }
 
+TEST_CASE("a message cannot reorder a log line, or break it where only some programs see") {
+  const std::string message = "a\u202eb\u2028c\xff \u00e9";
+  CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kWarn, message) ==
+        "2024-05-01T12:00:00.007Z warn  a\\u{202e}b\\u{2028}c\\xff \u00e9\n");
+  CHECK(FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kWarn, message) ==
+        R"({"ts":"2024-05-01T12:00:00.007Z","level":"warn","msg":"a\u202eb\u2028c)"
+        "\ufffd \u00e9\"}\n");
+}
+
 TEST_CASE("a JSON log line is one object with ts, level and msg in this order") {
   CHECK(FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kDebug, "hello") ==
         R"({"ts":"2024-05-01T12:00:00.007Z","level":"debug","msg":"hello"})"

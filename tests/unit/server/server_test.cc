@@ -46,7 +46,7 @@ void HangWorkers() {
   };
   web::Board board;
   Server server(
-      config, &*ledger, &store, no_backup, [] { return Status::Ok(); }, &board);
+      config, &*ledger, &store, no_backup, [] { return Status::Ok(); }, &board, ConfigAgain{});
   const Status loaded = server.PutRulesInForce(ReadRuleFiles(config.rules));
   auto listener = Listener::Bind({"127.0.0.1", 0});
   if (!loaded.ok() || !listener.ok()) _exit(1);

@@ -98,7 +98,7 @@ TEST_CASE("a ledger keeps its format from one open to the next, and two ledgers 
   const TempDir dir;
   auto store = OpenTiny(dir.Sub("a"));
   const ledger::Format first = FormatOf(store.get());
-  CHECK(first.version == 3);
+  CHECK(first.version == ledger::kFormatVersion);
   store.reset();
   store = OpenTiny(dir.Sub("a"));
   CHECK_FALSE(store->formatted_now());
@@ -160,7 +160,7 @@ TEST_CASE("an unknown format version is refused with both versions and what to d
   for (const Status& status : {OpenStatus(dir.path()), LedgerReader::Open(dir.path()).status()}) {
     CHECK(status.code() == StatusCode::kFailedPrecondition);
     CHECK(Contains(status, "format version 9"));
-    CHECK(Contains(status, "only versions 1 to 3"));
+    CHECK(Contains(status, "only versions 1 to 4"));
     CHECK(Contains(status, "run the nowcalls release that wrote it"));
   }
 }
@@ -229,7 +229,7 @@ TEST_CASE("a ledger of version 2 is read as it is, and gets the family of rates 
   CHECK(shown.rates == 1);
 }
 
-TEST_CASE("a ledger of this version without the family of rates is refused") {
+TEST_CASE("a ledger of version 3 or later without the family of rates is refused") {
   const TempDir dir;
   MakeLedger(dir.path());
   ChangeBare(dir.path(), [](rocksdb::DB* db, auto* handles) {

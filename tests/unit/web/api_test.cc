@@ -85,6 +85,25 @@ TEST_CASE_FIXTURE(ApiOfNoServer, "streams that ask the same at one time get the 
   CHECK(Get("/api/stream", {{"view", "server"}}).stream() != Get("/api/stream", query).stream());
 }
 
+TEST_CASE("a flow id with two rules is asked for by kind, and without one is that of the flow") {
+  const Board board;
+  testing::FixedSource source(testing::SnapshotAt(
+      0, {testing::LookAt(7, "default", "pay", {}), testing::LookAtValues(7, "default", "pay", {}),
+          testing::LookAtValues(8, "default", "keys", {})}));
+  Api api(&source, &board);
+  const auto kind = [&](std::map<std::string, std::string> query) {
+    const Response response = api.Handle({.path = "/api/flow", .query = std::move(query)});
+    if (response.status != 200) return response.body;
+    return nlohmann::ordered_json::parse(response.body).at("row").at("kind").get<std::string>();
+  };
+  CHECK(kind({{"id", "7"}}) == "flow");
+  CHECK(kind({{"id", "7"}, {"kind", "value"}}) == "value");
+  CHECK(kind({{"id", "8"}}) == "value");
+  CHECK(kind({{"id", "8"}, {"kind", "flow"}}) == "no flow 8: it has neither a rule nor tokens\n");
+  CHECK(kind({{"id", "7"}, {"kind", "both"}}) == "kind must be flow or value, got 'both'\n");
+  CHECK(source.flows == std::set<FlowKey>{OfFlow(7), ByValue(7), OfFlow(8), ByValue(8)});
+}
+
 TEST_CASE("what is asked for is watched, and a flow that does not exist is 404") {
   const Board board;
   testing::FixedSource source(testing::SnapshotAt(0, {testing::LookAt(7, "default", "pay", {})}));
@@ -96,7 +115,7 @@ TEST_CASE("what is asked for is watched, and a flow that does not exist is 404")
   const Response none = get("/api/flow", {{"id", "8"}});
   CHECK(none.status == 404);
   CHECK(none.body == "no flow 8: it has neither a rule nor tokens\n");
-  CHECK(source.flows == std::set<int64_t>{7, 8});
+  CHECK(source.flows == std::set<FlowKey>{OfFlow(7), OfFlow(8)});
   CHECK_FALSE(source.sessions);
   get("/api/clients", {});
   CHECK(source.sessions);

@@ -19,7 +19,7 @@ Json BodyOf(const Response& response) { return Json::parse(response.body); }
 TEST_CASE("a server that loads is healthy and not ready") {
   Board board;
   CHECK(AnswerHealth(board, kNow).status == 200);
-  const Response ready = AnswerReady(board, Snapshot(), kNow);
+  const Response ready = AnswerReady(board, kNow);
   CHECK(ready.status == 503);
   CHECK(BodyOf(ready)["phase"] == "loading");
   CHECK(BodyOf(ready)["problems"] == Json::array({"the ledger is being loaded"}));
@@ -30,10 +30,10 @@ TEST_CASE("a server that serves is ready until it ends") {
   board.phase = Board::Phase::kServing;
   board.turns_by_ms = kNow + 5'000;
   CHECK(AnswerHealth(board, kNow).status == 200);
-  CHECK(AnswerReady(board, Snapshot(), kNow).status == 200);
+  CHECK(AnswerReady(board, kNow).status == 200);
   board.phase = Board::Phase::kEnding;
   CHECK(AnswerHealth(board, kNow).status == 200);
-  CHECK(AnswerReady(board, Snapshot(), kNow).status == 503);
+  CHECK(AnswerReady(board, kNow).status == 503);
 }
 
 TEST_CASE("a loop that stands still, and a commit that hangs, are told") {
@@ -48,21 +48,9 @@ TEST_CASE("a loop that stands still, and a commit that hangs, are told") {
   board.turns_by_ms = kNow + 60'000;
   board.commit_since_ms = kNow;
   CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 503);
-  CHECK(AnswerReady(board, Snapshot(), kNow + kHungMsMax + 1).status == 503);
+  CHECK(AnswerReady(board, kNow + kHungMsMax + 1).status == 503);
   board.commit_since_ms = 0;
   CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 200);
-}
-
-TEST_CASE("a disk that is low keeps traffic away, and restarts nothing") {
-  Board board;
-  board.phase = Board::Phase::kServing;
-  Snapshot snapshot;
-  snapshot.info =
-      std::make_shared<const Json>(Json{{"ledger", {{"disk_low", true}, {"disk_free_bytes", 7}}}});
-  const Response ready = AnswerReady(board, snapshot, kNow);
-  CHECK(ready.status == 503);
-  CHECK(BodyOf(ready)["disk_free_bytes"] == 7);
-  CHECK(AnswerHealth(board, kNow).status == 200);
 }
 
 }  // namespace nowcalls::web

@@ -3,11 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "support/process.h"
+#include "support/web_snapshots.h"
+#include "web/flow_metrics.h"
 
 namespace nowcalls::web {
 namespace {
@@ -52,13 +56,12 @@ std::vector<wire::FigureInfo> Figures() {
           {"ledger.disk_free_bytes", kGauge, "bytes", "free", ""}};
 }
 
-std::string Metrics(const std::map<std::string, std::string>& query,
-                    const std::string& accept = "") {
+std::string Metrics(const std::map<std::string, std::string>& query, const std::string& accept = "",
+                    const Snapshot& snapshot = ThreeFlows()) {
   static const Board board;
   const auto figures = Figures();
-  return AnswerMetrics({.path = "/metrics", .query = query, .accept = accept}, ThreeFlows(), board,
-                       figures)
-      .body;
+  return testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = query, .accept = accept},
+                                          std::make_shared<Snapshot>(snapshot), board, figures));
 }
 
 }  // namespace
@@ -88,6 +91,35 @@ TEST_CASE("flows have their labels, and names keep their bytes") {
   CHECK(!Contains(text, "flow_id=\"2\""));
 }
 
+TEST_CASE("how the rules of a namespace were loaded is told with their source") {
+  Snapshot snapshot = ThreeFlows();
+  snapshot.namespaces.resize(3);
+  wire::NamespaceRow& sound = snapshot.namespaces[0];
+  sound.name_space = "shop";
+  sound.source = "rpc";
+  sound.loaded_ms = 1'500;
+  sound.warnings = 0;
+  wire::NamespaceRow& refused = snapshot.namespaces[1];
+  refused.name_space = "api";
+  refused.source = "file:/a.json";
+  refused.warnings = 2;
+  refused.refused_ms = 3'000;
+  refused.refusal = "rule 1";
+  snapshot.namespaces[2].name_space = "unused";
+  static const Board board;
+  const auto figures = Figures();
+  const std::string text =
+      testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = {}, .accept = ""},
+                                       std::make_shared<Snapshot>(snapshot), board, figures));
+  CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"shop\",source=\"rpc\"} 0\n"));
+  CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"api\",source=\"file:/a.json\"} 1\n"));
+  CHECK(Contains(text, "nowcalls_rules_warnings{namespace=\"api\",source=\"file:/a.json\"} 2\n"));
+  CHECK(Contains(text, "nowcalls_rules_loaded_age_seconds{namespace=\"shop\",source=\"rpc\"} 2\n"));
+  CHECK(Contains(
+      text, "nowcalls_rules_refused_age_seconds{namespace=\"api\",source=\"file:/a.json\"} 0.5\n"));
+  CHECK_FALSE(Contains(text, "unused"));
+}
+
 TEST_CASE("the fullest flows are listed, and the rest is counted") {
   const std::string text = Metrics({{"limit", "2"}});
   CHECK(Contains(text, "flow_id=\"2\""));
@@ -101,6 +133,55 @@ TEST_CASE("the fullest flows are listed, and the rest is counted") {
   CHECK(Contains(shop, "nowcalls_flows_beyond_limit 0\n"));
   CHECK(Metrics({{"flow", "one"}}) == "flow must be a flow id\n");
   CHECK(Contains(Metrics({{"limit", "-1"}}), "limit must be 0 to"));
+}
+
+TEST_CASE("metrics of many flows come in pieces, which together are what each flow has") {
+  FlowMetrics metrics(/*ledger_ms=*/3'500);
+  constexpr int64_t kFlows = 2'000;
+  for (int64_t id = 1; id <= kFlows; ++id) {
+    FlowLook flow = FlowOf(id, 1);
+    flow.row.resource = std::string(800, '"');
+    REQUIRE(metrics.Add(flow, false));
+  }
+  MetricWriter writer(MetricFormat::kPrometheus);
+  size_t pieces = 0;
+  size_t most = 0;
+  std::string text;
+  for (; metrics.WritePiece(&writer); ++pieces) {
+    most = std::max(most, writer.bytes());
+    text += writer.Take();
+  }
+  CHECK(pieces > 100);
+  CHECK(most < 2 * FlowMetrics::kPieceBytes);
+  const auto count = [&](const std::string& part) {
+    size_t found = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  for (const char* family : {"nowcalls_flow_now_calls", "nowcalls_flow_grants_total",
+                             "nowcalls_flow_rate_window_limit"}) {
+    CAPTURE(family);
+    CHECK(count("# TYPE " + std::string(family)) == 1);
+  }
+  CHECK(count("\nnowcalls_flow_now_calls{") == kFlows);
+  CHECK(count("\nnowcalls_flow_grants_total{") == kFlows);
+  CHECK(metrics.held_bytes() < kFlows * 4'000);
+}
+
+TEST_CASE("flows beyond the bytes of a scrape are told as beyond its limit, before it is written") {
+  FlowMetrics metrics(/*ledger_ms=*/3'500);
+  constexpr size_t kBytesMax = 1 << 20;
+  FlowLook flow = FlowOf(1, 1);
+  flow.row.resource = std::string(800, '"');
+  int64_t taken = 0;
+  while (metrics.Add(flow, false, kBytesMax)) ++taken;
+  CHECK(taken > 10);
+  MetricWriter writer(MetricFormat::kPrometheus);
+  while (metrics.WritePiece(&writer)) {
+  }
+  CHECK(writer.bytes() <= kBytesMax + 10'000);
+  CHECK(writer.bytes() > kBytesMax / 2);
 }
 
 TEST_CASE("OpenMetrics names families without _total, and ends with EOF") {
@@ -121,6 +202,22 @@ TEST_CASE("a histogram is cumulative, and ends with all") {
   CHECK(times.count(1) == 1);
   CHECK(times.count(TimeHistogram::kUpToUs.size()) == 1);
   CHECK(times.sum_us() == 90'000'201);
+}
+
+TEST_CASE("a rule by value has its kind as a label where its flow id has a rule of the flow, too") {
+  Snapshot snapshot = ThreeFlows();
+  FlowLook by_value = FlowOf(2, 4);
+  by_value.row.kind = "value";
+  snapshot.flows.insert(snapshot.flows.begin() + 2, by_value);
+  snapshot.flows.back().row.kind = "value";
+  for (FlowLook& look : snapshot.flows) look.row.resource = "r";
+  const std::string text = Metrics({}, "", snapshot);
+  const std::string name = "\nnowcalls_flow_now_calls{flow_id=";
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\"} 9"));
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\",kind=\"value\"} 4"));
+  CHECK(Contains(text, name + "\"11\",namespace=\"batch\",resource=\"r\"} 5"));
+  // Also if the other one is beyond the limit.
+  CHECK(Contains(Metrics({{"flow", "2"}, {"limit", "2"}}, "", snapshot), "kind=\"value\"} 4"));
 }
 
 }  // namespace nowcalls::web

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 using testing::kNowS;
 using testing::LookAt;
+using testing::LookAtValues;
 using testing::SnapshotAt;
 
 MetricQuery Seconds(int64_t from, int64_t to) {
@@ -120,6 +121,63 @@ TEST_CASE("a minute has sixty seconds") {
   CHECK(node["oneMinuteBlock"] == 120);
 }
 
+// A look of `span_ms` that ends `at_ms` behind kNowS, in which so many calls passed.
+Snapshot LookOfSpan(int64_t at_ms, int64_t span_ms, uint64_t granted) {
+  FlowLook flow = LookAt(7, "default", "pay", {granted, 0, 0, 0, 0});
+  flow.granted_per_s = static_cast<double>(granted) * 1000 / static_cast<double>(span_ms);
+  Snapshot look = SnapshotAt(0, {flow});
+  look.unix_ms = kNowS * 1000 + at_ms;
+  look.span_ms = span_ms;
+  return look;
+}
+
+TEST_CASE("a call in a short look is one call, in its second and in its minute") {
+  Series series;
+  Snapshot look;
+  for (const int64_t at_ms : {1'003, 1'203, 1'403, 2'003, 3'003}) {
+    const int64_t span_ms = at_ms % 1000 == 3 ? 600 : 200;
+    look = LookOfSpan(at_ms, span_ms, at_ms == 1'203 ? 1 : 0);
+    series.Add(look);
+    const ordered_json node = ordered_json::parse(ClusterNodes(look, series, true))[0];
+    CAPTURE(at_ms);
+    CHECK(node["oneMinutePass"] == (at_ms < 1'203 ? 0 : 1));
+    CHECK(node["passQps"] == (at_ms == 2'003 ? 1 : 0));
+    const ordered_json metrics = ordered_json::parse(ClusterMetrics(look, series, "default"));
+    CHECK(metrics["pay"][0]["passQps"] == (at_ms == 2'003 ? 1 : 0));
+  }
+}
+
+TEST_CASE("looks within a second and at its end are that second, and no more") {
+  Series series;
+  Snapshot look;
+  int64_t before_ms = 3;
+  for (const int64_t at_ms : {403, 1'003, 1'603, 2'003, 3'003}) {
+    look = LookOfSpan(at_ms, at_ms - before_ms, static_cast<uint64_t>(at_ms - before_ms));
+    series.Add(look);
+    before_ms = at_ms;
+  }
+  CHECK(MetricLines(look, series, Seconds(0, 9)) ==
+        "1700000000000|pay|1000|0|0|0|0|0|0|0\n"
+        "1700000001000|pay|1000|0|0|0|0|0|0|0\n"
+        "1700000002000|pay|1000|0|0|0|0|0|0|0\n");
+}
+
+TEST_CASE("beyond 6000 nodes those with the fewest calls are left out, and the sums have all") {
+  std::vector<FlowLook> flows;
+  constexpr int64_t kFlows = kNodesMax + 500;
+  for (int64_t id = 1; id <= kFlows; ++id) {
+    flows.push_back(LookAt(id, "default", "r" + std::to_string(id), {id > 500 ? 2U : 1U}));
+  }
+  const Series series;
+  const Snapshot look = SnapshotAt(0, std::move(flows));
+  const ordered_json nodes = ordered_json::parse(ClusterNodes(look, series, true));
+  REQUIRE(nodes.size() == kNodesMax);
+  CHECK(nodes.front()["resource"] == "r501");
+  const ordered_json tree = ordered_json::parse(NodeTree(look, series));
+  CHECK(tree.size() == kNodesMax + 2);
+  CHECK(tree[0]["passQps"] == 500 + 2 * kNodesMax);
+}
+
 TEST_CASE("idle resources are left out when asked so, those with tokens are not") {
   Series series;
   const Snapshot look =
@@ -164,6 +222,22 @@ TEST_CASE("the tree has the machine, then each namespace and its flows, with sum
                 R"("flow-3" "namespace-orders" "ship" 4 30)"
                 "\n");
   CHECK(ordered_json::parse(NodeTree(SnapshotAt(0, {}), series)).size() == 1);
+}
+
+TEST_CASE("two rules of one flow id are two nodes with ids and minutes of their own") {
+  Series series;
+  const Snapshot look = SnapshotAt(0, {LookAt(1, "orders", "pay", {1, 0, 1, 10, 1}),
+                                       LookAtValues(1, "orders", "pay", {5, 2, 0, 0, 2})});
+  series.Add(look);
+  const ordered_json tree = ordered_json::parse(NodeTree(look, series));
+  REQUIRE(tree.size() == 4);
+  CHECK(tree[2]["id"] == "flow-1");
+  CHECK(tree[2]["oneMinutePass"] == 1);
+  CHECK(tree[3]["id"] == "flow-1-value");
+  CHECK(tree[3]["oneMinutePass"] == 5);
+  CHECK(MetricLines(look, series, Seconds(0, 0)) ==
+        "1700000000000|pay|1|0|1|0|10|0|1|0\n"
+        "1700000000000|pay|5|2|0|0|0|0|2|0\n");
 }
 
 TEST_CASE("metrics of a namespace are listed by resource") {

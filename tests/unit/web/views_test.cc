@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "support/web_snapshots.h"
+
 namespace nowcalls::web {
 namespace {
 
@@ -197,8 +199,8 @@ TEST_CASE("ages are never less than 0, and deadlines that passed are") {
   token.token_id = kHugeId;
   token.issued_ms = kNowMs + 5;
   token.deadline_ms = kNowMs - 20;
-  snapshot.details[1].tokens.push_back(token);
-  const ordered_json view = FlowView(snapshot, 1, {});
+  snapshot.details[OfFlow(1)].tokens.push_back(token);
+  const ordered_json view = FlowView(snapshot, OfFlow(1), {});
   const ordered_json& row = view.at("detail").at("tokens").at(0);
   CHECK(row.at("issued_age_ms") == 0);
   CHECK(row.at("deadline_in_ms") == -20);
@@ -211,8 +213,8 @@ TEST_CASE("ids are strings, since JavaScript would round them") {
   token.flow_id = 1;
   token.fence = kHugeId + 1;
   token.session = kHugeId + 2;
-  snapshot.details[1].tokens.push_back(token);
-  const ordered_json view = FlowView(snapshot, 1, {});
+  snapshot.details[OfFlow(1)].tokens.push_back(token);
+  const ordered_json view = FlowView(snapshot, OfFlow(1), {});
   const ordered_json& row = view.at("detail").at("tokens").at(0);
   CHECK(row.at("token_id") == "4611686018427387905");
   CHECK(row.at("fence") == "4611686018427387906");
@@ -222,7 +224,7 @@ TEST_CASE("ids are strings, since JavaScript would round them") {
 
 TEST_CASE("a flow shows holders, waiters in their order, keys and points") {
   Snapshot snapshot = SnapshotOfFlows({LookOfFlow(1, "a", 1, 5)});
-  FlowDetail& detail = snapshot.details[1];
+  FlowDetail& detail = snapshot.details[OfFlow(1)];
   detail.tokens.resize(2);
   detail.tokens[1].param = ParamValue(ParamType::kString, "user-1");
   detail.more_tokens = true;
@@ -232,7 +234,8 @@ TEST_CASE("a flow shows holders, waiters in their order, keys and points") {
   detail.waiters[1].place = 2;
   detail.params.resize(1);
   detail.params[0].param = ParamValue(ParamType::kInt, std::string("\xff\xff\xff\xfe", 4));
-  const ordered_json view = FlowView(snapshot, 1, {{.unix_s = 9, .now_calls = 4, .held_ms = 8}});
+  const ordered_json view =
+      FlowView(snapshot, OfFlow(1), {{.unix_s = 9, .now_calls = 4, .held_ms = 8}});
   CHECK(view.at("row").at("flow_id") == "1");
   CHECK(view.at("detail").at("more_tokens") == true);
   CHECK_FALSE(view.at("detail").at("tokens").at(0).contains("param"));
@@ -245,10 +248,29 @@ TEST_CASE("a flow shows holders, waiters in their order, keys and points") {
   CHECK(view.at("points").at("held_ms") == ordered_json{8});
 }
 
+TEST_CASE("two rules of one flow id are two rows, and each shows its own holders and points") {
+  FlowLook of_flow = LookOfFlow(1, "db", 1, 5);
+  FlowLook by_value = LookOfFlow(1, "db", 2, 5);
+  by_value.row.kind = "value";
+  Snapshot snapshot = SnapshotOfFlows({of_flow, by_value, LookOfFlow(2, "x", 0, 1)});
+  snapshot.details[OfFlow(1)].tokens.resize(1);
+  snapshot.details[ByValue(1)].tokens.resize(2);
+  const ordered_json rows = FlowsView(snapshot, {.order = FlowOrder::kId}).at("rows");
+  REQUIRE(rows.size() == 3);
+  CHECK(rows.at(0).at("kind") == "flow");
+  CHECK(rows.at(1).at("kind") == "value");
+  const ordered_json view = FlowView(snapshot, ByValue(1), {});
+  CHECK(view.at("row").at("now_calls") == 2);
+  CHECK(view.at("other") == true);
+  CHECK(view.at("detail").at("tokens").size() == 2);
+  CHECK(FlowView(snapshot, OfFlow(1), {}).at("detail").at("tokens").size() == 1);
+  CHECK(FlowView(snapshot, OfFlow(2), {}).at("other") == false);
+}
+
 TEST_CASE("a flow that nobody has looked at yet has no detail, an unknown one no row") {
   const Snapshot snapshot = SnapshotOfFlows({LookOfFlow(1, "a", 1, 5)});
-  CHECK(FlowView(snapshot, 1, {}).at("detail").is_null());
-  CHECK(FlowView(snapshot, 2, {}).at("row").is_null());
+  CHECK(FlowView(snapshot, OfFlow(1), {}).at("detail").is_null());
+  CHECK(FlowView(snapshot, OfFlow(2), {}).at("row").is_null());
 }
 
 TEST_CASE("clients with most calls come first, and are found by name or namespace") {

@@ -68,6 +68,21 @@ TEST_CASE("a client's requests to administrate are the golden bytes") {
   CheckBytes(Requests(), "drain_with_reason", [](auto* o) {
     EncodeDrainRequest(21, {111, true, "upgrade"}, o);
   });
+  CheckBytes(Requests(), "reclaim_namespace", [](auto* o) {
+    EncodeReclaimNamespaceRequest(32, {"shop", "hung job", 500}, o);
+  });
+  CheckBytes(Requests(), "drain_namespace", [](auto* o) {
+    EncodeDrainNamespaceRequest(33, {"shop", true, "upgrade", 1000, 112}, o);
+  });
+  CheckBytes(Requests(), "reclaim_flow_of_kind", [](auto* o) {
+    EncodeReclaimFlowRequest(19, {111, "hung job", 500, FlowKind::kValue}, o);
+  });
+  CheckBytes(Requests(), "purge_of_kind", [](auto* o) {
+    EncodePurgeRequest(20, {111, 1000, "", FlowKind::kFlow}, o);
+  });
+  CheckBytes(Requests(), "drain_of_kind", [](auto* o) {
+    EncodeDrainRequest(21, {111, true, "upgrade", FlowKind::kValue}, o);
+  });
   CheckBytes(Requests(), "backup",
              [](auto* o) { EncodeBackupRequest(22, {"/var/backups/nowcalls-1"}, o); });
 }
@@ -109,6 +124,30 @@ TEST_CASE("the server reads the golden requests to administrate") {
   REQUIRE(DecodeDrain(Params("drain_with_reason", Method::kDrain), &drain, &error));
   CHECK(drain.on);
   CHECK(drain.reason == "upgrade");
+  ReclaimNamespaceParams space;
+  REQUIRE(DecodeReclaimNamespace(Params("reclaim_namespace", Method::kReclaimNamespace), &space,
+                                 &error));
+  CHECK(space.name_space == "shop");
+  CHECK(space.reason == "hung job");
+  CHECK(space.limit == 500);
+  CHECK(space.first_flow == 0);
+  DrainNamespaceParams drains;
+  REQUIRE(
+      DecodeDrainNamespace(Params("drain_namespace", Method::kDrainNamespace), &drains, &error));
+  CHECK(drains.name_space == "shop");
+  CHECK(drains.on);
+  CHECK(drains.reason == "upgrade");
+  CHECK(drains.limit == 1000);
+  CHECK(drains.first_flow == 112);
+  CHECK_FALSE(drain.kind.has_value());
+  REQUIRE(DecodeReclaimFlow(Params("reclaim_flow_of_kind", Method::kReclaimFlow), &flow, &error));
+  CHECK(flow.kind == FlowKind::kValue);
+  REQUIRE(DecodePurge(Params("purge_of_kind", Method::kPurge), &purge, &error));
+  CHECK(purge.reason.empty());
+  CHECK(purge.kind == FlowKind::kFlow);
+  REQUIRE(DecodeDrain(Params("drain_of_kind", Method::kDrain), &drain, &error));
+  CHECK(drain.reason == "upgrade");
+  CHECK(drain.kind == FlowKind::kValue);
   BackupParams backup;
   REQUIRE(DecodeBackup(Params("backup", Method::kBackup), &backup, &error));
   CHECK(backup.to == "/var/backups/nowcalls-1");
@@ -118,6 +157,16 @@ TEST_CASE("the server's answers to administrators are the golden bytes, and a cl
   CheckBytes(Replies(), "history", [](auto* o) { EncodeHistoryPage(17, {SampleRow()}, 41, o); });
   CheckBytes(Replies(), "reclaim_client", [](auto* o) { EncodeReclaimed(18, {1000, true}, o); });
   CheckBytes(Replies(), "drain", [](auto* o) { EncodeDrain(21, {TokenStatus::kOk, 2, 1}, o); });
+  CheckBytes(Replies(), "reclaim_namespace", [](auto* o) {
+    EncodeReclaimNamespace(32, {500, 112}, o);
+  });
+  CheckBytes(Replies(), "drain_namespace", [](auto* o) {
+    EncodeDrainNamespace(33, {TokenStatus::kOk, 7, 5, 2}, o);
+  });
+  CHECK(*DecodeReclaimNamespaceReply(ResultOf("reclaim_namespace")) ==
+        ReclaimNamespaceReply{500, 112});
+  CHECK(*DecodeDrainNamespaceReply(ResultOf("drain_namespace")) ==
+        DrainNamespaceReply{TokenStatus::kOk, 7, 5, 2});
   const BackupReply made{7, 3, 5, 2, 4, 1, 9, 123456};
   CheckBytes(Replies(), "backup", [&](auto* o) { EncodeBackup(22, made, o); });
   CHECK(*DecodeBackupReply(ResultOf("backup")) == made);
@@ -177,6 +226,20 @@ TEST_CASE("a reason may be left out where none is needed, but not be empty") {
             .starts_with("BAD_PARAMS drain: reason must be UTF-8 without control"));
 }
 
+TEST_CASE("a kind is flow or value, and nothing else") {
+  CHECK(Refusal(DecodeDrain, PackArray(5, true, Nil(), "values")) ==
+        "BAD_PARAMS drain: kind must be flow or value, got 'values'");
+  CHECK(Refusal(DecodePurge, PackArray(5, 6, "why", "")) ==
+        "BAD_PARAMS purge: kind must be flow or value, got ''");
+  CHECK(Refusal(DecodeReclaimFlow, PackArray(5, "why", 6, 1)) ==
+        "BAD_PARAMS reclaim_flow: kind must be a str, got int");
+  DrainParams drain;
+  RequestError error;
+  const std::string nil = PackArray(5, true, Nil(), Nil());
+  REQUIRE(DecodeDrain(nil, &drain, &error));
+  CHECK_FALSE(drain.kind.has_value());
+}
+
 TEST_CASE("wrong parameters of administrators are named") {
   CHECK(Refusal(DecodeBackup, PackArray()) == "BAD_PARAMS backup: to is missing");
   CHECK(Refusal(DecodeBackup, PackArray("")) ==
@@ -202,10 +265,19 @@ TEST_CASE("wrong parameters of administrators are named") {
   CHECK(Refusal(DecodePurge, PackArray()) == "BAD_PARAMS purge: flow_id is missing");
   CHECK(Refusal(DecodePurge, PackArray(5, 6, 7)) ==
         "BAD_PARAMS purge: reason must be a str, got int");
-  CHECK(Refusal(DecodePurge, PackArray(5, 6, "why", 8)) ==
-        "BAD_PARAMS purge takes at most 3 parameters, got 4");
-  CHECK(Refusal(DecodeDrain, PackArray(5, true, "why", 8)) ==
-        "BAD_PARAMS drain takes at most 3 parameters, got 4");
+  CHECK(Refusal(DecodePurge, PackArray(5, 6, "why", "flow", 8)) ==
+        "BAD_PARAMS purge takes at most 4 parameters, got 5");
+  CHECK(Refusal(DecodeDrain, PackArray(5, true, "why", "flow", 8)) ==
+        "BAD_PARAMS drain takes at most 4 parameters, got 5");
+  CHECK(Refusal(DecodeReclaimNamespace, PackArray("n")) ==
+        "BAD_PARAMS reclaim_namespace: reason is missing");
+  CHECK(Refusal(DecodeReclaimNamespace, PackArray("n", "why", 1001)) ==
+        "BAD_PARAMS reclaim_namespace: limit must be 1..1000, got 1001");
+  CHECK(Refusal(DecodeReclaimNamespace, PackArray("n", "why", 1, uint64_t{1} << 63)) ==
+        "BAD_PARAMS reclaim_namespace: cursor must fit a signed 64-bit integer");
+  CHECK(Refusal(DecodeDrainNamespace, PackArray("n")) ==
+        "BAD_PARAMS drain_namespace: on is missing");
+  CHECK(Refusal(DecodeDrainNamespace, PackArray("n", true, Nil(), Nil(), Nil())).empty());
   CHECK(Refusal(DecodeDrain, PackArray(5)) == "BAD_PARAMS drain: on is missing");
   CHECK(Refusal(DecodeDrain, PackArray(5, 1)) == "BAD_PARAMS drain: on must be a bool, got int");
 }

@@ -92,6 +92,8 @@ int TryParams(std::string_view params) {
   ReclaimFlowParams reclaim_flow;
   PurgeParams purge;
   DrainParams drain;
+  ReclaimNamespaceParams reclaim_namespace;
+  DrainNamespaceParams drain_namespace;
   BackupParams backup;
   int taken = 0;
   const auto count = [&taken](bool decoded, RequestError* error) {
@@ -118,6 +120,8 @@ int TryParams(std::string_view params) {
   count(DecodeRequestParam(params, &value_rate, &values, &error), &error);
   count(DecodeReclaimClient(params, &reclaim_client, &error), &error);
   count(DecodeReclaimFlow(params, &reclaim_flow, &error), &error);
+  count(DecodeReclaimNamespace(params, &reclaim_namespace, &error), &error);
+  count(DecodeDrainNamespace(params, &drain_namespace, &error), &error);
   count(DecodePurge(params, &purge, &error), &error);
   count(DecodeDrain(params, &drain, &error), &error);
   count(DecodeBackup(params, &backup, &error), &error);

@@ -93,6 +93,14 @@ FlowRow RemovedFlow() {
   return row;
 }
 
+FlowRow FlowOfBothKinds() {
+  FlowRow row = RemovedFlow();
+  row.by_value.push_back(row);
+  row.by_value.front().kind = "value";
+  row.by_value.front().now_calls = 2;
+  return row;
+}
+
 SessionRow OnlineSession() {
   SessionRow row;
   row.session = 12;
@@ -137,8 +145,13 @@ ParamRow HeldValue() {
 }
 
 ParamRow AskedValue() {
-  return {
-      .param = {ParamType::kString, "key-8"}, .level = 2, .waiters = 0, .passed = 2, .blocked = 9};
+  return {.param = {ParamType::kString, "key-8"},
+          .level = 2,
+          .waiters = 0,
+          .passed = 2,
+          .blocked = 9,
+          .minute_passed = 30,
+          .minute_blocked = 40};
 }
 
 WaiterRow WaitingCall() {
@@ -183,11 +196,20 @@ TEST_CASE("a client's requests are the golden bytes") {
                              .hold_ms = 250},
                             o);
   });
+  check("acquire_all_rates", [](Out* o) {
+    const Param key{ParamType::kString, "key-7"};
+    EncodeAcquireAllRequest(30,
+                            {.items = {{.flow_id = 113, .count = 1, .param = key},
+                                       {.flow_id = 114, .count = 1, .param = key, .rate = true},
+                                       {.flow_id = 115, .count = 2, .rate = true}}},
+                            o);
+  });
   check("acquire_param", [](Out* o) {
     AcquireParams acquire{.flow_id = 111, .count = 1};
     acquire.param = Param{ParamType::kString, "key-7"};
     EncodeAcquireRequest(26, acquire, o);
   });
+  check("params_by_minute", [](Out* o) { EncodeParamsRequest(25, {111, 2, true}, o); });
   check("params", [](Out* o) { EncodeParamsRequest(25, {111, 2}, o); });
   check("waiters", [](Out* o) { EncodeWaitersRequest(27, {111, "worker-7", 100}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
@@ -197,12 +219,18 @@ TEST_CASE("a client's requests are the golden bytes") {
         [](Out* o) { EncodeReleaseRequest(5, kGoldenToken, CallOutcome::kFailed, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
   check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kGoldenToken, "hung job"}, o); });
-  check("flow", [](Out* o) { EncodeFlowRequest(8, 111, o); });
+  check("flow", [](Out* o) { EncodeFlowRequest(8, {111}, o); });
+  check("flow_of_kind", [](Out* o) { EncodeFlowRequest(8, {111, FlowKind::kValue}, o); });
   check("flows", [](Out* o) { EncodePageRequest(9, Method::kFlows, {2, 111}, o); });
   check("tokens", [](Out* o) { EncodeTokensRequest(10, {111, "worker-7", 60'000, {100, 0}}, o); });
   check("tokens_of_session", [](Out* o) {
     EncodeTokensRequest(17, {.page = {100, 0}, .session = 7}, o);
   });
+  check("tokens_of_kind", [](Out* o) {
+    EncodeTokensRequest(17, {.flow_id = 111, .page = {100, 0}, .kind = FlowKind::kValue}, o);
+  });
+  check("waiters_of_kind",
+        [](Out* o) { EncodeWaitersRequest(27, {.limit = 100, .kind = FlowKind::kValue}, o); });
   check("tokens_all", [](Out* o) { EncodeTokensRequest(11, {}, o); });
   check("sessions", [](Out* o) { EncodePageRequest(12, Method::kSessions, {}, o); });
   check("rules_list", [](Out* o) { EncodeRulesListRequest(13, {"shop", {}}, o); });
@@ -249,10 +277,20 @@ TEST_CASE("the server reads the golden requests of calls") {
   CHECK(all.wait_ms == 1500);
   CHECK(all.request_id == 78);
   CHECK(all.hold_ms == 250);
+  REQUIRE(DecodeAcquireAll(Params("acquire_all_rates", Method::kAcquireAll), &all, &error));
+  REQUIRE(all.items.size() == 3);
+  CHECK_FALSE(all.items[0].rate);
+  CHECK(all.items[1].rate);
+  CHECK(all.items[1].param == Param{ParamType::kString, "key-7"});
+  CHECK(all.items[2].rate);
+  CHECK_FALSE(all.items[2].param.has_value());
   ValuesParams params;
   REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
   CHECK(params.flow_id == 111);
   CHECK(params.limit == 2);
+  CHECK_FALSE(params.by_minute);
+  REQUIRE(DecodeParams(Params("params_by_minute", Method::kParams), &params, &error));
+  CHECK(params.by_minute);
   WaitersParams waiters;
   REQUIRE(DecodeWaiters(Params("waiters", Method::kWaiters), &waiters, &error));
   CHECK(waiters.flow_id == 111);
@@ -286,6 +324,9 @@ TEST_CASE("the server reads the golden requests of operators") {
   FlowParams flow;
   REQUIRE(DecodeFlow(Params("flow", Method::kFlow), &flow, &error));
   CHECK(flow.flow_id == 111);
+  CHECK_FALSE(flow.kind.has_value());
+  REQUIRE(DecodeFlow(Params("flow_of_kind", Method::kFlow), &flow, &error));
+  CHECK(flow.kind == FlowKind::kValue);
   PageParams page;
   REQUIRE(DecodePage(Method::kFlows, Params("flows", Method::kFlows), &page, &error));
   CHECK(page.limit == 2);
@@ -298,6 +339,13 @@ TEST_CASE("the server reads the golden requests of operators") {
   CHECK(tokens.flow_id == 111);
   CHECK(tokens.client_id == "worker-7");
   CHECK(tokens.min_age_ms == 60'000);
+  CHECK_FALSE(tokens.kind.has_value());
+  REQUIRE(DecodeTokens(Params("tokens_of_kind", Method::kTokens), &tokens, &error));
+  CHECK(tokens.flow_id == 111);
+  CHECK(tokens.kind == FlowKind::kValue);
+  WaitersParams waiters;
+  REQUIRE(DecodeWaiters(Params("waiters_of_kind", Method::kWaiters), &waiters, &error));
+  CHECK(waiters.kind == FlowKind::kValue);
   REQUIRE(DecodeTokens(Params("tokens_all", Method::kTokens), &tokens, &error));
   CHECK_FALSE(tokens.flow_id.has_value());
   RulesListParams list;
@@ -311,19 +359,11 @@ TEST_CASE("the server reads the golden requests of operators") {
   }
 }
 
-TEST_CASE("the server's replies are the golden bytes") {
+TEST_CASE("the server's replies to groups, and those that name a value, are the golden bytes") {
   using Out = OutputBuffer;
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
     CheckBytes(Replies(), name, encode);
   };
-  check("hello", [](Out* o) { EncodeHello(1, {"0.1.0", 12, 1, 0}, o); });
-  check("ping", [](Out* o) { EncodePing(2, 1'700'000'000'123, o); });
-  check("acquire_ok", [](Out* o) { EncodeAcquire(3, Granted(), o); });
-  check("acquire_blocked", [](Out* o) {
-    EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kLevel}, o);
-  });
-  check("acquire_no_rule",
-        [](Out* o) { EncodeAcquire(3, {.status = TokenStatus::kNoRuleExists}, o); });
   check("acquire_all_ok", [](Out* o) {
     EncodeAcquireAll(28,
                      {.status = TokenStatus::kOk,
@@ -340,6 +380,44 @@ TEST_CASE("the server's replies are the golden bytes") {
                       .level = 4},
                      o);
   });
+  check("acquire_all_full_value", [](Out* o) {
+    EncodeAcquireAll(28,
+                     {.status = TokenStatus::kBlocked,
+                      .refused_by = RefusedBy::kParam,
+                      .flow_id = 113,
+                      .now_calls = 1,
+                      .level = 1,
+                      .value = Param{ParamType::kString, "key-7"}},
+                     o);
+  });
+  check("acquire_all_rates", [](Out* o) {
+    EncodeAcquireAll(
+        30, {.status = TokenStatus::kOk, .tokens = {{kGoldenToken, 13, 4000}, {}, {0, 0, 100}}}, o);
+  });
+  check("acquire_full_value", [](Out* o) {
+    EncodeAcquire(31,
+                  {.status = TokenStatus::kBlocked,
+                   .now_calls = 2,
+                   .level = 2,
+                   .refused_by = RefusedBy::kParam,
+                   .value = Param{ParamType::kString, "key-7"}},
+                  o);
+  });
+}
+
+TEST_CASE("the server's replies are the golden bytes") {
+  using Out = OutputBuffer;
+  const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
+    CheckBytes(Replies(), name, encode);
+  };
+  check("hello", [](Out* o) { EncodeHello(1, {"0.1.0", 12, 1, 0}, o); });
+  check("ping", [](Out* o) { EncodePing(2, 1'700'000'000'123, o); });
+  check("acquire_ok", [](Out* o) { EncodeAcquire(3, Granted(), o); });
+  check("acquire_blocked", [](Out* o) {
+    EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kLevel}, o);
+  });
+  check("acquire_no_rule",
+        [](Out* o) { EncodeAcquire(3, {.status = TokenStatus::kNoRuleExists}, o); });
   check("release_ok", [](Out* o) { EncodeStatus(5, TokenStatus::kReleaseOk, o); });
   check("release_already", [](Out* o) { EncodeStatus(5, TokenStatus::kAlreadyRelease, o); });
   check("bad_request", [](Out* o) { EncodeStatus(5, TokenStatus::kBadRequest, o); });
@@ -348,6 +426,7 @@ TEST_CASE("the server's replies are the golden bytes") {
     EncodeError(3, {ErrorCode::kBadParams, "acquire: count must be an integer, got str"}, o);
   });
   check("flow", [](Out* o) { EncodeFlow(8, SampleFlow(), o); });
+  check("flow_of_both_kinds", [](Out* o) { EncodeFlow(8, FlowOfBothKinds(), o); });
   check("flows", [](Out* o) { EncodeFlowPage(9, {SampleFlow(), RemovedFlow()}, 222, o); });
   check("tokens", [](Out* o) { EncodeTokenPage(10, {SampleToken()}, 0, o); });
   check("params", [](Out* o) { EncodeParamRows(25, {HeldValue(), AskedValue()}, o); });
@@ -357,9 +436,8 @@ TEST_CASE("the server's replies are the golden bytes") {
     EncodeSessionPage(12, {OfflineSession(), OnlineSession()}, 0, o);
   });
   check("rules_list", [](Out* o) {
-    nlohmann::ordered_json row = {{"namespace", "shop"}};
-    row.update(nlohmann::ordered_json::parse(kRulesJson)[0]);
-    EncodeJsonPage(13, {row}, 0, o);
+    const auto rules = nlohmann::ordered_json::parse(kRulesJson);
+    EncodeRulesPage(13, {{FlowKind::kFlow, "shop", rules[0].dump()}}, 0, o);
   });
   check("rules_load", [](Out* o) { EncodeRulesLoad(14, 1, o); });
 }
@@ -402,6 +480,13 @@ TEST_CASE("a client reads the golden answers to calls") {
   CHECK(none->flow_id == 112);
   CHECK(none->now_calls == 3);
   CHECK(none->level == 4);
+  // A client of before values, and of before rates, reads what it knows.
+  CHECK(DecodeAcquireAllReply(ResultOf("acquire_all_full_value"))->refused_by == RefusedBy::kParam);
+  CHECK(DecodeAcquireReply(ResultOf("acquire_full_value"))->refused_by == RefusedBy::kParam);
+  const Result<AcquireAllReply> rates = DecodeAcquireAllReply(ResultOf("acquire_all_rates"));
+  REQUIRE(rates->tokens.size() == 3);
+  CHECK(rates->tokens[1].token_id == 0);
+  CHECK(rates->tokens[2].hold_ms == 100);
   CHECK(*DecodeStatusReply(ResultOf("release_ok")) == TokenStatus::kReleaseOk);
   CHECK(*DecodeStatusReply(ResultOf("release_already")) == TokenStatus::kAlreadyRelease);
   CHECK(*DecodeStatusReply(ResultOf("bad_request")) == TokenStatus::kBadRequest);
@@ -470,7 +555,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 44);
+  CHECK(quoted == 54);
 }
 
 }  // namespace

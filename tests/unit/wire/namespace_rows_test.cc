@@ -51,6 +51,20 @@ TEST_CASE("a row read offline leaves out what only a server knows") {
   CHECK(page->next_cursor == 0);
 }
 
+TEST_CASE("a row tells how the last loads went, where there were some") {
+  NamespaceRow row = SampleRows()[0];
+  row.loaded_ms = 1000;
+  row.refused_ms = 2000;
+  row.refusal = "rule 1: count must be >= 0";
+  row.warnings = 3;
+  row.requests_max = 30'000;
+  OutputBuffer out;
+  EncodeNamespacePage(1, {row}, 0, &out);
+  const auto page = DecodeNamespacePage(DecodeResponse(out.view())->result);
+  REQUIRE(page.ok());
+  CHECK(page->rows == std::vector<NamespaceRow>{row});
+}
+
 TEST_CASE("an answer that is no page of namespaces is refused by field") {
   CHECK(DecodeNamespacePage("\x01").status().code() == StatusCode::kCorruption);
   const std::string bad_rules("\x92\x91\x81\xa5rules\xa1x\xc0", 12);

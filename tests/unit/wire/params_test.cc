@@ -1,9 +1,13 @@
 // Decoding of requests: what is accepted, what is refused and with which words.
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "unit/wire/pack.h"
 #include "wire/messages.h"
@@ -205,6 +209,30 @@ TEST_CASE("numbers out of acquire's range are left to the rules, numbers that ar
         "BAD_PARAMS acquire: count must fit a signed 64-bit integer");
 }
 
+TEST_CASE("a float that is a rounded id is told as one, in any integer, and others are not") {
+  const std::string rounded =
+      " must be an integer, got a float of 2^53 or more, which is a rounded integer: ids have 63 "
+      "bits, so decode and encode them as 64-bit integers (in JavaScript as BigInt, by useBigInt64 "
+      "of @msgpack/msgpack)";
+  // msgpack-cxx packs whole floats as integers, and other libraries do not.
+  const auto refusal = [](double id) {
+    std::string params("\x92\xcb", 2);
+    AppendBigEndian(&params, std::bit_cast<uint64_t>(id));
+    return RefusalOf(DecodeAcquire, params + "\x01");
+  };
+  for (const double id : {9007199254740992.0, 1530164418420379768.0, -1e18, 1.8e19, 1e300}) {
+    CAPTURE(id);
+    CHECK(refusal(id) == "BAD_PARAMS acquire: flow_id" + rounded);
+  }
+  std::string narrow("\x92\xca", 2);
+  AppendBigEndian(&narrow, std::bit_cast<uint32_t>(1e18F));
+  CHECK(RefusalOf(DecodeAcquire, narrow + "\x01") == "BAD_PARAMS acquire: flow_id" + rounded);
+  for (const double other : {9007199254740991.0, 1.0, 0.5, -1.0, double{INFINITY}, double{NAN}}) {
+    CAPTURE(other);
+    CHECK(refusal(other) == "BAD_PARAMS acquire: flow_id must be an integer, got float");
+  }
+}
+
 TEST_CASE("acquire says what is wrong with which parameter") {
   CHECK(RefusalOf(DecodeAcquire, PackArray()) == "BAD_PARAMS acquire: flow_id is missing");
   CHECK(RefusalOf(DecodeAcquire, PackArray(1)) == "BAD_PARAMS acquire: count is missing");
@@ -287,8 +315,15 @@ TEST_CASE("acquire_all takes 1 to 64 items, each once, and the options of acquir
   CHECK(refusal(PackArray(items(item(1, "1")))) ==
         "BAD_PARAMS acquire_all: item.count must be an integer, got str");
   CHECK(refusal(PackArray(items(item(1, 1, Nil())))).empty());
-  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1)))) ==
-        "BAD_PARAMS acquire_all: items.item takes at most 3 elements, got 4");
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1)))).empty());
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1, 1)))) ==
+        "BAD_PARAMS acquire_all: items.item takes at most 4 elements, got 5");
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 2)))) ==
+        "BAD_PARAMS acquire_all: item.rate must be 0 or 1, got 2");
+  // A token and a rate of one flow are two.
+  CHECK(refusal(PackArray(items(item(1, 1, "a", 1), item(1, 1, "a", 0)))).empty());
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1), item(1, 2, Nil(), 1)))) ==
+        "BAD_PARAMS acquire_all: items must not hold flow_id 1 with the same param twice");
   CHECK(refusal(PackArray(items(item(1, 1, "\xff")))) ==
         "BAD_PARAMS acquire_all: item.param must be UTF-8");
   CHECK(refusal(PackArray(items(item(1, 1)), EmptyMap(), 1)) ==

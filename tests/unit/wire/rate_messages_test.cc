@@ -129,7 +129,46 @@ TEST_CASE(
             {.status = TokenStatus::kTooManyRequest, .refused_by = RefusedBy::kNamespaceQps}));
   CHECK(check("request_param_ok", 24, {.status = TokenStatus::kOk, .remaining = -1}));
   CHECK(check("request_param_blocked", 24,
+              {.status = TokenStatus::kBlocked,
+               .refused_by = RefusedBy::kParam,
+               .value = Param{ParamType::kString, "key-7"}}));
+  CHECK(check("request_param_blocked_before_values", 24,
               {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kParam}));
+}
+
+TEST_CASE("the quick way of reading passes over a value of any type, and waits for all of it") {
+  for (const Param& value :
+       {Param{ParamType::kString, ""}, Param{ParamType::kString, "key"},
+        Param{ParamType::kInt, {"\0\0\0\5", 4}}, Param{ParamType::kInt, {"\xff\xff\xff\x80", 4}},
+        Param{ParamType::kInt, {"\0\1\2\3", 4}}, Param{ParamType::kLong, {"\1\2\3\4\5\6\7\x08", 8}},
+        Param{ParamType::kFloat, {"\1\2\3\4", 4}},
+        Param{ParamType::kDouble, {"\1\2\3\4\5\6\7\x08", 8}},
+        Param{ParamType::kBoolean, {"\1", 1}}}) {
+    CAPTURE(static_cast<int>(value.type));
+    for (const size_t size : {0, 31, 32, 255, 256, 1024}) {
+      const std::string text(size, 't');
+      const bool is_text = value.type == ParamType::kString;
+      const Param param = is_text ? Param{ParamType::kString, text} : value;
+      OutputBuffer out;
+      EncodeRate(7,
+                 {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kParam, .value = param},
+                 &out);
+      EncodeAcquire(
+          8, {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kParam, .value = param},
+          &out);
+      std::string_view input = out.view();
+      CommonReply reply;
+      for (const uint32_t msgid : {7, 8}) {
+        REQUIRE(TakeCommonReply(&input, &reply));
+        CHECK(reply.msgid == msgid);
+        CHECK(reply.refused_by == RefusedBy::kParam);
+      }
+      CHECK(input.empty());
+      std::string_view cut = out.view().substr(0, out.view().size() - 1);
+      REQUIRE(TakeCommonReply(&cut, &reply));
+      CHECK_FALSE(TakeCommonReply(&cut, &reply));
+    }
+  }
 }
 
 std::string ErrorOf(const std::string& params) {

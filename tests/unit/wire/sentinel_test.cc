@@ -178,7 +178,10 @@ TEST_CASE("a frame that is full of parameters is read to the last") {
 TEST_CASE("the server's answers in Sentinel's frames are the golden bytes") {
   using Out = OutputBuffer;
   using enum TokenStatus;
-  CheckFrame("ping_answer", [](Out* o) { EncodePing(0, 1, o); });
+  CheckFrame("ping_answer", [](Out* o) { EncodePing(0U, 1U, o); });
+  for (const uint32_t connected : {127U, 128U, 255U, 256U, UINT32_MAX}) {
+    CheckFrame("answer_ping_many", [=](Out* o) { EncodePing(0U, connected, o); });
+  }
   CheckFrame("ping_empty_answer", [](Out* o) { EncodeRefusal(0, 0, kFail, o); });
   CheckFrame("flow_answer", [](Out* o) { EncodeRate(7, RequestType::kFlow, kOk, 4, 0, o); });
   CheckFrame("param_flow_types_answer",

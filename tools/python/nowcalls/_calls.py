@@ -191,6 +191,9 @@ class Acquire(Call):
         self.patience = wait or 0.0
         self._wait = wait
 
+    def is_by_value(self, flow_id: int) -> bool:
+        return any(i.flow_id == flow_id and i.param is not None for i in self.items)
+
     @property
     def items(self) -> List[Item]:
         """What its tokens stand for, in their order."""

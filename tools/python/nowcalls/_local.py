@@ -44,7 +44,8 @@ class Fallback:
         self, call: Call, sessions: int, new_permit: Callable[[Acquire, Item], BasePermit]
     ) -> Any:
         """Local permits or a pass, or None if there is none for this call. May raise Refused."""
-        if isinstance(call, RateRequest) and self.passes(call.flow_id):
+        by_value = call.method == "request_param"
+        if isinstance(call, RateRequest) and self.passes(call.flow_id, by_value):
             self.passed += 1
             return Rate(-1, 0.0)
         if not isinstance(call, Acquire):
@@ -80,7 +81,7 @@ class Fallback:
         """The calls that this process may have in progress; None if no level is known."""
         if flow_id in self._configured:
             return self._configured[flow_id]
-        rule = self._rules.find(flow_id)
+        rule = self._rules.find(flow_id, param is not None)
         if rule is not None:
             return rule.share(param, sessions)
         level = self._known.get(key_of(flow_id, param))
@@ -88,11 +89,11 @@ class Fallback:
             return None
         return max(1, level // max(1, sessions)) if level > 0 else 0
 
-    def passes(self, flow_id: int) -> bool:
+    def passes(self, flow_id: int, by_value: bool) -> bool:
         """Whether calls pass, however many there are."""
         if self.mode != "rule" or flow_id in self._configured:
             return self.mode == "pass"
-        rule = self._rules.find(flow_id)
+        rule = self._rules.find(flow_id, by_value)
         return rule is None or not rule.fallback_to_local
 
     def admit(
@@ -105,7 +106,7 @@ class Fallback:
         key = key_of(flow_id, param)
         before = self._in_progress.get(key, 0)
         share = self.share(flow_id, param, sessions)
-        if self.passes(flow_id):
+        if self.passes(flow_id, param is not None):
             self.passed += 1
             self._in_progress[key] = before + count
             return before + count, 0

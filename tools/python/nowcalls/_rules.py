@@ -62,30 +62,38 @@ def read_rule(row: Dict[str, Any]) -> Rule:
     )
 
 
+def is_by_value(row: Dict[str, Any]) -> bool:
+    """Servers that know no kinds do not say it, but a key of the rule does."""
+    if "kind" in row:
+        return bool(row["kind"] == "value")
+    return "paramIdx" in row or "paramIndex" in row
+
+
+FlowRules = Dict[bool, Rule]  # By whether it is the rule by value.
+
+
 class RuleCall(Call):
-    """Asks for the rule of a flow. Value: a Rule, or None if there is none."""
+    """Asks for the rules of a flow id: it may have one of the flow and one by value."""
 
     internal = True
 
     def __init__(self, flow_id: int) -> None:
-        super().__init__("rules_list", [None, 1, flow_id - 1])
+        super().__init__("rules_list", [None, 2, flow_id - 1])
         self.flow_id = flow_id
 
-    def decode(self, result: Any) -> Optional[Rule]:
-        for row in result[0]:
-            if row["clusterConfig"]["flowId"] == self.flow_id:
-                return read_rule(row)
-        return None
+    def decode(self, result: Any) -> FlowRules:
+        rows = [row for row in result[0] if row["clusterConfig"]["flowId"] == self.flow_id]
+        return {is_by_value(row): read_rule(row) for row in rows}
 
 
 class Rules:
     """Rules by flow id, with the moment when they were seen. The oldest are forgotten."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[int, Tuple[Optional[Rule], float]] = OrderedDict()
+        self._seen: OrderedDict[int, Tuple[FlowRules, float]] = OrderedDict()
 
-    def learn(self, flow_id: int, rule: Optional[Rule], now: float) -> None:
-        self._seen[flow_id] = (rule, now)
+    def learn(self, flow_id: int, rules: FlowRules, now: float) -> None:
+        self._seen[flow_id] = (rules, now)
         self._seen.move_to_end(flow_id)
         if len(self._seen) > RULES_MAX:
             self._seen.popitem(last=False)
@@ -93,12 +101,14 @@ class Rules:
     def is_stale(self, flow_id: int, now: float) -> bool:
         return flow_id not in self._seen or now - self._seen[flow_id][1] > FRESH_S
 
-    def find(self, flow_id: int) -> Optional[Rule]:
-        return self._seen[flow_id][0] if flow_id in self._seen else None
+    def find(self, flow_id: int, by_value: bool) -> Optional[Rule]:
+        """The rule of this kind; if there is only one of the other kind, that one."""
+        rules = self._seen[flow_id][0] if flow_id in self._seen else {}
+        return rules.get(by_value, rules.get(not by_value))
 
     def end_of(self, permit: BasePermit) -> float:
         """When the client is to release a permit: a little before the rule's resourceTimeout."""
-        rule = self.find(permit.flow_id)
+        rule = self.find(permit.flow_id, permit.param is not None)
         if permit._keeping is not True or rule is None or rule.resource_timeout_strategy != RELEASE:
             return math.inf
         timeout = rule.resource_timeout

@@ -492,10 +492,10 @@ class Session:
     def _try_again(self, call: Acquire, now: float) -> None:
         """As the rule says of prioritized acquires that are refused."""
         assert call.refusal is not None
-        rule = self._rules.find(call.refusal.flow_id)
+        flow_id = call.refusal.flow_id
+        rule = self._rules.find(flow_id, call.is_by_value(flow_id))
         strategy = 0 if rule is None else rule.acquire_refuse
-        once = strategy == ONCE_MORE and call.refusals == 0
-        if not once and strategy != UNTIL_DEADLINE:
+        if strategy != UNTIL_DEADLINE and (strategy != ONCE_MORE or call.refusals > 0):
             self._fail(call, call.refusal, now)
             return
         pause = self._uniform(0, RETRY_PAUSE_S * 2 ** min(call.refusals, 6))

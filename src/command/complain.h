@@ -1,0 +1,17 @@
+// What `nowcalls` says on stderr.
+//
+// Thread: any.
+#ifndef NOWCALLS_COMMAND_COMPLAIN_H_
+#define NOWCALLS_COMMAND_COMPLAIN_H_
+
+#include <string_view>
+
+namespace nowcalls::command {
+
+// "nowcalls: what" on a line of stderr. `what` may hold the words of a server or of a command line:
+// it is shown as base/shown_text.h says.
+void Complain(std::string_view what);
+
+}  // namespace nowcalls::command
+
+#endif  // NOWCALLS_COMMAND_COMPLAIN_H_

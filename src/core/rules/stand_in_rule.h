@@ -1,0 +1,35 @@
+// StandInRule: a rule of one kind for tokens whose flow id has a rule of the other kind only.
+//
+// Thread: any. Ledgers before format version 4 had one rule for all tokens of a flow id, which may
+// have changed its kind while tokens were out.
+#ifndef NOWCALLS_CORE_RULES_STAND_IN_RULE_H_
+#define NOWCALLS_CORE_RULES_STAND_IN_RULE_H_
+
+#include <cstdint>
+
+#include "core/rules/rule.h"
+
+namespace nowcalls::core {
+
+// The first format version in which each kind of a flow id has a rule of its own.
+inline constexpr uint32_t kFirstFormatWithKinds = 4;
+
+// Of the kind that `rule` is not. It says of tokens what `rule` says: whose they are and how long
+// they are held. It is to be removed: what else a rule says has its default.
+inline Rule StandInRule(const Rule& rule) {
+  Rule made;
+  made.resource = rule.resource;
+  made.flow_id = rule.flow_id;
+  made.grade = rule.grade;
+  made.count = rule.count;
+  made.threshold_type = rule.threshold_type;
+  made.resource_timeout_ms = rule.resource_timeout_ms;
+  made.client_offline_time_ms = rule.client_offline_time_ms;
+  made.max_hold_ms = rule.max_hold_ms;
+  if (!rule.param.has_value()) made.param.emplace();
+  return made;
+}
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULES_STAND_IN_RULE_H_

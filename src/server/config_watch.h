@@ -1,0 +1,80 @@
+// ConfigWatch: reads the configuration again, when its file changes and when it is told to.
+//
+// Thread: loop. Worker threads of libuv look at the file and read the configuration, one work at a
+// time: the file may be on a file server that hangs, and addresses are names.
+//
+// Happy path: a look finds other stamps than the one before; once they have been the same for
+// settle_ms, the configuration is read, and `apply` is called on the loop. A file that is gone is
+// read, too: `apply` is told that it cannot be. The start reads once, for what has changed since
+// the process read its configuration.
+#ifndef NOWCALLS_SERVER_CONFIG_WATCH_H_
+#define NOWCALLS_SERVER_CONFIG_WATCH_H_
+
+#include <uv.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "nowcalls/status.h"
+#include "server/config.h"
+
+namespace nowcalls::server {
+
+struct ConfigWatchOptions {
+  uint64_t poll_ms = 500;     // Between two looks at the file's stamps.
+  uint64_t settle_ms = 1000;  // From the last change that was seen to reading.
+};
+
+class ConfigWatch {
+ public:
+  using Read = std::function<Result<Invocation>()>;  // On a worker thread.
+  // `asked`: somebody has called ReadNow.
+  using Apply = std::function<void(const Result<Invocation>& read, bool asked)>;
+
+  // `file` is not watched if it is empty.
+  ConfigWatch(std::string file, Read read, Apply apply, const ConfigWatchOptions& options = {});
+  // REQUIRES: never started; or Stop was called, and the loop has ended all work and handles.
+  ~ConfigWatch();
+  ConfigWatch(const ConfigWatch&) = delete;
+  ConfigWatch& operator=(const ConfigWatch&) = delete;
+
+  void Start(uv_loop_t* loop);
+  // Reads soon; once more if that is under way.
+  void ReadNow();
+  // `apply` is called no more.
+  void Stop();
+  // No work is under way.
+  bool idle() const { return !working_; }
+
+ private:
+  // Device, inode, size, and the times of content and inode; all 0: there is no regular file.
+  using Stamps = std::array<int64_t, 5>;
+  struct Work;
+
+  static Status CheckReadable(const std::string& file);
+  static Stamps StampsOf(const std::string& file);
+  void Look();
+  void Begin(bool reads);
+  void OnDone(const Work& work);
+  void TakeStamps(const Stamps& stamps);
+
+  const std::string file_;
+  const Read read_;
+  const Apply apply_;
+  const ConfigWatchOptions options_;
+  uv_loop_t* loop_ = nullptr;  // None before Start.
+  uv_timer_t timer_{};
+  bool stopped_ = false;
+  bool working_ = false;
+  bool wants_read_ = false;
+  bool asked_ = false;
+  std::optional<Stamps> stamps_;        // Of the last look.
+  std::optional<uint64_t> changed_ms_;  // Not read yet; in the loop's time.
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_CONFIG_WATCH_H_

@@ -1,0 +1,119 @@
+#include "store/salvage/trial.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "base/exit_codes.h"
+#include "base/last_words.h"
+
+namespace nowcalls::store {
+namespace {
+
+using Kind = StoreError::Kind;
+
+// The first byte of what a child tells; each ends with a zero byte.
+constexpr char kTold = 't';
+constexpr char kEnd = 'e';  // Then the kind as a letter from 'a' on, or kAllWell.
+constexpr char kAllWell = '-';
+
+// A file without a name, which both processes have.
+class SharedText {
+ public:
+  explicit SharedText(const char* name) : fd_(memfd_create(name, MFD_CLOEXEC)) {}
+  SharedText(const SharedText&) = delete;
+  SharedText& operator=(const SharedText&) = delete;
+  ~SharedText() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  int fd() const { return fd_; }
+  // One piece; a child that cannot tell ends.
+  void Append(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t written = write(fd_, text.data(), text.size());
+      if (written <= 0) EndWithLastWords("no memory is left to tell what was found");
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+  std::string Read() const {
+    std::string text;
+    std::array<char, 4096> piece{};
+    ssize_t got = 0;
+    while ((got = pread(fd_, piece.data(), piece.size(), static_cast<off_t>(text.size()))) > 0) {
+      text.append(piece.data(), static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  const int fd_;
+};
+
+[[noreturn]] void Work(const std::function<StoreError(const Tell& tell)>& work,
+                       const SharedText& told, const SharedText& words) {
+  dup2(words.fd(), STDERR_FILENO);
+  const AssertionsMeanDamage reading;
+  const StoreError error =
+      work([&](const std::string& what) { told.Append(std::string(1, kTold) + what + '\0'); });
+  const char kind = error.ok() ? kAllWell : static_cast<char>('a' + static_cast<int>(error.kind()));
+  told.Append(std::string{kEnd, kind} + error.what() + '\0');
+  _exit(kExitOk);
+}
+
+// Of a child that ended before its work did.
+StoreError ErrorOfEnd(int status, const std::string& words) {
+  constexpr std::string_view kFatal = "fatal: ";
+  std::string what = "its reader was ended";
+  if (WIFSIGNALED(status)) {
+    what += std::string(" by the signal ") + strsignal(WTERMSIG(status));
+  } else if (const size_t fatal = words.find(kFatal); fatal != std::string::npos) {
+    what = words.substr(fatal + kFatal.size());
+    what.resize(std::min(what.find('\n'), what.size()));
+    what.resize(std::min(what.find("; the ledger is damaged"), what.size()));
+  }
+  const bool refused = WIFEXITED(status) && WEXITSTATUS(status) == kExitIoError;
+  return refused ? StoreError(Kind::kIo, std::move(what), "") : StoreError::Damaged(what);
+}
+
+}  // namespace
+
+TrialEnd Try(const std::function<StoreError(const Tell& tell)>& work) {
+  const SharedText told("nowcalls-told");
+  const SharedText words("nowcalls-words");
+  const bool made = told.fd() >= 0 && words.fd() >= 0;
+  const pid_t child = made ? fork() : -1;
+  if (child < 0) {
+    return {ErrorFromSystem(errno, "start a process that tries to read", "the ledger"), {}};
+  }
+  if (child == 0) Work(work, told, words);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  TrialEnd end{ErrorOfEnd(status, words.Read()), {}};
+  const std::string text = told.Read();
+  size_t begin = 0;
+  for (size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', begin)) {
+    const std::string_view piece = std::string_view(text).substr(begin, at - begin);
+    begin = at + 1;
+    if (piece[0] == kTold) {
+      end.told.emplace_back(piece.substr(1));
+    } else if (piece[1] == kAllWell) {
+      end.error = {};
+    } else {
+      const auto kind = static_cast<Kind>(piece[1] - 'a');
+      end.error = kind == Kind::kDamaged ? StoreError::Damaged(std::string(piece.substr(2)))
+                                         : StoreError(kind, std::string(piece.substr(2)), "");
+    }
+  }
+  return end;
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,310 @@
+#include "web/http_daemon.h"
+
+#include <microhttpd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace nowcalls::web {
+namespace {
+
+constexpr size_t kStreamBlockBytes = 16 * 1024;
+
+MHD_Result CollectArgument(void* into, MHD_ValueKind /*kind*/, const char* key, const char* value) {
+  auto* const query = static_cast<std::map<std::string, std::string>*>(into);
+  constexpr size_t kArgumentsMax = 32;
+  if (query->size() >= kArgumentsMax) return MHD_NO;
+  (*query)[key] = value == nullptr ? "" : value;
+  return MHD_YES;
+}
+
+int DescriptorOf(MHD_Connection* connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+std::string HeaderOf(MHD_Connection* connection, const char* name) {
+  const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+struct HttpDaemon::Impl {
+  struct Body {
+    Impl* server;
+    std::string text;
+  };
+  struct Stream {
+    Impl* server;
+    MHD_Connection* connection;
+    std::string pending;
+    size_t sent = 0;
+    size_t held_bytes = 0;  // Counted in answer_bytes, beside those that are pending.
+    bool ends = false;
+    std::function<std::string()> next;
+  };
+
+  MHD_Result Handle(MHD_Connection* connection, const char* url, const char* method,
+                    size_t* upload_bytes, void** own);
+  // What is wrong with a request, before any handler sees it.
+  std::optional<Response> Refuse(MHD_Connection* connection, std::string_view method) const;
+  MHD_Result Answer(MHD_Connection* connection, Response response, bool closes);
+  // Instead of an answer of so many bytes, for which there is no room.
+  Response TooMuch(size_t bytes) const;
+  MHD_Response* MakeBody(std::string text);
+  MHD_Response* MakeStream(MHD_Connection* connection, Response* response);
+  ssize_t ReadStream(Stream* stream, char* into, size_t max);
+  void SetPending(Stream* stream, std::string pending);
+  bool Suspend(MHD_Connection* connection, uint64_t woken);
+  // For what begins now.
+  int64_t ExchangeEnd() const { return BoottimeMs() + options.exchange_ms_max; }
+
+  Options options;
+  Handler handler;
+  Guests* guests = nullptr;
+  MHD_Daemon* daemon = nullptr;
+  size_t answer_bytes = 0;  // Of the thread that drives.
+
+  std::mutex mutex;
+  bool ending = false;
+  std::atomic<uint64_t> wakes = 0;
+  std::set<MHD_Connection*> suspended;
+};
+
+std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection,
+                                                 std::string_view method) const {
+  const bool is_post = options.takes_posts && method == MHD_HTTP_METHOD_POST;
+  if (!is_post && method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+    Response refused = ErrorResponse(405, "only GET and HEAD are answered here");
+    refused.headers.emplace_back("Allow", "GET, HEAD");
+    return refused;
+  }
+  const std::string length = HeaderOf(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+  const bool has_body = (!length.empty() && length != "0") ||
+                        !HeaderOf(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING).empty();
+  if (has_body && !is_post) return ErrorResponse(413, "a GET must not have a body");
+  // Probes of HTTP/1.0 have none, and every browser has one.
+  const std::string host = HeaderOf(connection, MHD_HTTP_HEADER_HOST);
+  if (host.empty() || options.names->Has(HostOf(host))) return std::nullopt;
+  return ErrorResponse(421, options.names->Refusal());
+}
+
+MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url, const char* method,
+                                    size_t* upload_bytes, void** own) {
+  // It is called for the headers, the parts of a body, which only a POST has, and for the end.
+  if (*own == nullptr) {
+    *own = this;
+    std::optional<Response> refused = Refuse(connection, method);
+    return refused ? Answer(connection, *std::move(refused), /*closes=*/false) : MHD_YES;
+  }
+  if (*upload_bytes > 0) {
+    *upload_bytes = 0;
+    return MHD_YES;
+  }
+  Request request;
+  request.path = url;
+  request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
+  request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+  request.peer = PeerOf(DescriptorOf(connection)).host;
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
+  const bool closes = std::find(options.closes_behind.begin(), options.closes_behind.end(),
+                                request.path) != options.closes_behind.end();
+  return Answer(connection, handler(request), closes);
+}
+
+MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response response, bool closes) {
+  const size_t bytes = response.body.size() + response.held_bytes;
+  if (bytes > kSmallAnswerBytes && answer_bytes + bytes > kAnswerBytesMax) {
+    response = TooMuch(bytes);
+  }
+  const bool endless = response.stream && !response.stream_ends;
+  MHD_Response* const made =
+      response.stream ? MakeStream(connection, &response) : MakeBody(std::move(response.body));
+  if (made == nullptr) return MHD_NO;
+  MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.type.c_str());
+  MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : response.headers) {
+    MHD_add_response_header(made, name.c_str(), value.c_str());
+  }
+  if (options.closes || closes || response.status == 413) {
+    MHD_add_response_header(made, MHD_HTTP_HEADER_CONNECTION, "close");
+  }
+  guests->Expect(DescriptorOf(connection), endless ? INT64_MAX : ExchangeEnd());
+  const MHD_Result queued =
+      MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
+  MHD_destroy_response(made);
+  return queued;
+}
+
+Response HttpDaemon::Impl::TooMuch(size_t bytes) const {
+  if (bytes > kAnswerBytesMax) {
+    return ErrorResponse(503, "the answer would take " + std::to_string(bytes) + " of " +
+                                  std::to_string(kAnswerBytesMax) + " bytes: ask for less");
+  }
+  Response busy =
+      ErrorResponse(503, "other readers have not taken their answers yet, " +
+                             std::to_string(answer_bytes) + " bytes: ask again later, or for less");
+  busy.headers.emplace_back("Retry-After", "1");
+  return busy;
+}
+
+MHD_Response* HttpDaemon::Impl::MakeBody(std::string text) {
+  auto* const body = new Body{this, std::move(text)};
+  answer_bytes += body->text.size();
+  return MHD_create_response_from_buffer_with_free_callback_cls(
+      body->text.size(), body->text.data(),
+      [](void* of) {
+        auto* const taken = static_cast<Body*>(of);
+        taken->server->answer_bytes -= taken->text.size();
+        delete taken;
+      },
+      body);
+}
+
+MHD_Response* HttpDaemon::Impl::MakeStream(MHD_Connection* connection, Response* response) {
+  auto* const stream = new Stream{.server = this,
+                                  .connection = connection,
+                                  .pending = {},
+                                  .held_bytes = response->held_bytes,
+                                  .ends = response->stream_ends,
+                                  .next = std::move(response->stream)};
+  answer_bytes += stream->held_bytes;
+  SetPending(stream, std::move(response->body));
+  return MHD_create_response_from_callback(
+      MHD_SIZE_UNKNOWN, kStreamBlockBytes,
+      [](void* of, uint64_t /*at*/, char* into, size_t max) {
+        auto* const reading = static_cast<Stream*>(of);
+        return reading->server->ReadStream(reading, into, max);
+      },
+      stream,
+      [](void* of) {
+        auto* const done = static_cast<Stream*>(of);
+        done->server->SetPending(done, "");
+        done->server->answer_bytes -= done->held_bytes;
+        delete done;
+      });
+}
+
+void HttpDaemon::Impl::SetPending(Stream* stream, std::string pending) {
+  answer_bytes += pending.size();
+  answer_bytes -= stream->pending.size();
+  stream->pending = std::move(pending);
+  stream->sent = 0;
+}
+
+ssize_t HttpDaemon::Impl::ReadStream(Stream* stream, char* into, size_t max) {
+  while (stream->sent == stream->pending.size()) {
+    SetPending(stream, "");
+    const uint64_t woken = wakes.load();
+    // One that goes on can also skip an event while others do not read theirs.
+    const bool has_room = stream->ends || answer_bytes < kAnswerBytesMax;
+    if (has_room) SetPending(stream, stream->next());
+    if (!stream->pending.empty()) break;
+    if (stream->ends) return MHD_CONTENT_READER_END_OF_STREAM;
+    const std::lock_guard lock(mutex);
+    if (ending) return MHD_CONTENT_READER_END_OF_STREAM;
+    // What is new came too late for next(), and woke nobody.
+    if (has_room && woken != wakes.load()) continue;
+    suspended.insert(stream->connection);
+    MHD_suspend_connection(stream->connection);
+    return 0;
+  }
+  const size_t bytes = std::min(max, stream->pending.size() - stream->sent);
+  std::copy_n(stream->pending.data() + stream->sent, bytes, into);
+  stream->sent += bytes;
+  return static_cast<ssize_t>(bytes);
+}
+
+Result<std::unique_ptr<HttpDaemon>> HttpDaemon::Start(const Options& options, Guests* guests,
+                                                      Handler handler) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->handler = std::move(handler);
+  impl->guests = guests;
+  const auto on_request = [](void* of, MHD_Connection* connection, const char* url,
+                             const char* method, const char* /*version*/, const char* /*upload*/,
+                             size_t* upload_bytes, void** own) {
+    return static_cast<Impl*>(of)->Handle(connection, url, method, upload_bytes, own);
+  };
+  const auto on_completed = [](void* of, MHD_Connection* connection, void** /*own*/,
+                               MHD_RequestTerminationCode /*how*/) {
+    auto* const server = static_cast<Impl*>(of);
+    server->guests->Expect(DescriptorOf(connection), server->ExchangeEnd());
+  };
+  const auto on_connection = [](void* of, MHD_Connection* connection, void** /*own*/,
+                                MHD_ConnectionNotificationCode what) {
+    if (what != MHD_CONNECTION_NOTIFY_CLOSED) return;
+    static_cast<Impl*>(of)->guests->Leave(DescriptorOf(connection));
+  };
+  const unsigned driver =
+      options.own_thread ? unsigned{MHD_USE_EPOLL_INTERNAL_THREAD} : unsigned{MHD_USE_EPOLL};
+  impl->daemon = MHD_start_daemon(
+      driver | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
+      static_cast<MHD_AccessHandlerCallback>(on_request), impl.get(),  //
+      // Guests bounds them. Those that give way are there for a moment longer.
+      MHD_OPTION_CONNECTION_LIMIT, 2 * kGuestsMax,                                       //
+      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,                                    //
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{kRequestBytesMax + kStreamBlockBytes},  //
+      MHD_OPTION_NOTIFY_COMPLETED, static_cast<MHD_RequestCompletedCallback>(on_completed),
+      impl.get(),  //
+      MHD_OPTION_NOTIFY_CONNECTION, static_cast<MHD_NotifyConnectionCallback>(on_connection),
+      impl.get(),  //
+      MHD_OPTION_END);
+  if (impl->daemon == nullptr) {
+    return Status::IoError("cannot serve HTTP: " + std::generic_category().message(errno));
+  }
+  return std::unique_ptr<HttpDaemon>(new HttpDaemon(std::move(impl)));
+}
+
+HttpDaemon::HttpDaemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+HttpDaemon::~HttpDaemon() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->ending = true;
+  }
+  WakeStreams();
+  MHD_stop_daemon(impl_->daemon);
+}
+
+void HttpDaemon::Add(int fd, const SocketAddress& peer) {
+  // Closes it itself if it does not take it.
+  if (MHD_add_connection(impl_->daemon, fd, peer.get(), peer.size) == MHD_YES) {
+    impl_->guests->Settle(fd);
+  } else {
+    impl_->guests->Leave(fd);
+  }
+}
+
+void HttpDaemon::WakeStreams() {
+  const std::lock_guard lock(impl_->mutex);
+  ++impl_->wakes;
+  for (MHD_Connection* connection : std::exchange(impl_->suspended, {})) {
+    MHD_resume_connection(connection);
+  }
+}
+
+int HttpDaemon::wait_fd() const {
+  return MHD_get_daemon_info(impl_->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+int64_t HttpDaemon::WaitMsMax() const {
+  MHD_UNSIGNED_LONG_LONG ms = 0;
+  if (MHD_get_timeout(impl_->daemon, &ms) == MHD_NO) return INT64_MAX;
+  return static_cast<int64_t>(std::min<MHD_UNSIGNED_LONG_LONG>(ms, INT64_MAX));
+}
+
+void HttpDaemon::Run() { MHD_run(impl_->daemon); }
+
+}  // namespace nowcalls::web

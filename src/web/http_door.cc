@@ -1,0 +1,186 @@
+#include "web/http_door.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/background_thread.h"
+#include "base/clock.h"
+
+namespace nowcalls::web {
+namespace {
+
+constexpr size_t kHeadBytes = 64;  // More than a method and the longest path that is looked for.
+constexpr int kAcceptsPerTurn = 64;
+
+int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+bool Begins(const std::vector<std::string>& paths, std::string_view begin) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](const std::string& path) { return path.starts_with(begin); });
+}
+
+bool Has(const std::vector<std::string>& paths, std::string_view path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+}  // namespace
+
+GuestKind HttpDoor::KindOf(std::string_view head, const Paths& paths) {
+  constexpr size_t kMethodBytesMax = 7;
+  const size_t method = head.find(' ');
+  if (method == std::string_view::npos) {
+    return head.size() <= kMethodBytesMax ? GuestKind::kUndecided : GuestKind::kOther;
+  }
+  const std::string_view target = head.substr(method + 1);
+  const std::string_view path = target.substr(0, target.find_first_of(" ?\r\n"));
+  if (path.size() == target.size()) {  // Its end has not come.
+    const bool may_be = Begins(paths.probes, path) || Begins(paths.shorts, path);
+    return may_be ? GuestKind::kUndecided : GuestKind::kOther;
+  }
+  if (Has(paths.probes, path)) return GuestKind::kProbe;
+  return Has(paths.shorts, path) ? GuestKind::kShort : GuestKind::kOther;
+}
+
+HttpDoor::HttpDoor(std::vector<int> listening, Paths paths, int64_t request_ms_max, Guests* guests,
+                   HttpDaemon* probes, HttpDaemon* others)
+    : listening_(std::move(listening)),
+      paths_(std::move(paths)),
+      request_ms_max_(request_ms_max),
+      guests_(guests),
+      probes_(probes),
+      others_(others) {}
+
+Status HttpDoor::Start() {
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  end_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_fd_ < 0 || end_fd_ < 0) {
+    return Status::IoError("cannot serve HTTP: " + std::generic_category().message(errno));
+  }
+  spare_fd_ = OpenSpare();
+  Watch(end_fd_, EPOLLIN);
+  Watch(probes_->wait_fd(), EPOLLIN);
+  for (const int fd : listening_) Watch(fd, EPOLLIN);
+  thread_ = std::thread([this] {
+    UseCpusOfProcess();
+    Run();
+  });
+  return {};
+}
+
+HttpDoor::~HttpDoor() {
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    static_cast<void>(write(end_fd_, &one, sizeof(one)));
+    thread_.join();
+  }
+  while (!undecided_.empty()) Close(undecided_.begin()->first);
+  if (spare_fd_ >= 0) close(spare_fd_);
+  if (end_fd_ >= 0) close(end_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+}
+
+void HttpDoor::Watch(int fd, uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
+}
+
+int HttpDoor::WaitMs() const {
+  constexpr int64_t kLooksAtSlowMs = 500;
+  return static_cast<int>(std::min(probes_->WaitMsMax(), kLooksAtSlowMs));
+}
+
+void HttpDoor::Run() {
+  std::array<epoll_event, 64> events{};
+  for (;;) {
+    probes_->Run();
+    const int count =
+        epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), WaitMs());
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[static_cast<size_t>(i)].data.fd;
+      if (fd == end_fd_) return;
+      if (fd == probes_->wait_fd()) continue;
+      if (undecided_.contains(fd)) {
+        Look(fd);
+      } else if (std::find(listening_.begin(), listening_.end(), fd) != listening_.end()) {
+        AcceptAll(fd);
+      }
+    }
+    guests_->CloseSlow(BoottimeMs());
+    GoOn();
+  }
+}
+
+void HttpDoor::AcceptAll(int listening) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    SocketAddress peer;
+    const int fd = accept4(listening, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (errno == EMFILE || errno == ENFILE) RefuseOne(listening);
+      return;
+    }
+    const int64_t close_at_ms = BoottimeMs() + request_ms_max_;
+    if (!guests_->Admit(fd, GuestKind::kUndecided, ToHostPort(peer).host, close_at_ms)) {
+      close(fd);
+      continue;
+    }
+    guests_->Settle(fd);
+    undecided_[fd] = peer;
+    Watch(fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
+    Look(fd);  // Mostly its request is there already.
+  }
+}
+
+// One that is not accepted would be told of again at once.
+void HttpDoor::RefuseOne(int listening) {
+  if (spare_fd_ >= 0) close(spare_fd_);
+  const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd >= 0) close(fd);
+  spare_fd_ = OpenSpare();
+  if (spare_fd_ >= 0) return;
+  for (const int each : listening_) epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, each, nullptr);
+  rests_ = true;
+}
+
+// Once there are files again.
+void HttpDoor::GoOn() {
+  if (!rests_ || (spare_fd_ = OpenSpare()) < 0) return;
+  for (const int each : listening_) Watch(each, EPOLLIN);
+  rests_ = false;
+}
+
+void HttpDoor::Look(int fd) {
+  std::array<char, kHeadBytes> head{};
+  const ssize_t size = recv(fd, head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (size <= 0) return Close(fd);
+  const GuestKind kind = KindOf({head.data(), static_cast<size_t>(size)}, paths_);
+  if (kind != GuestKind::kUndecided) HandOver(fd, kind);
+}
+
+void HttpDoor::HandOver(int fd, GuestKind kind) {
+  const SocketAddress peer = undecided_.at(fd);
+  const int64_t close_at_ms = BoottimeMs() + request_ms_max_;
+  if (!guests_->Admit(fd, kind, ToHostPort(peer).host, close_at_ms)) return Close(fd);
+  undecided_.erase(fd);
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+  (kind == GuestKind::kProbe ? probes_ : others_)->Add(fd, peer);
+}
+
+void HttpDoor::Close(int fd) {
+  guests_->Leave(fd);
+  undecided_.erase(fd);
+  close(fd);
+}
+
+}  // namespace nowcalls::web

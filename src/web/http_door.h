@@ -1,0 +1,75 @@
+// HttpDoor: accepts the connections of an HTTP server and hands each to whom answers it.
+//
+// Thread: its own, which also drives the daemon that answers probes. It builds no large answer and
+// waits for nobody, so a probe is answered however busy the rest is.
+//
+// It looks at the first bytes of a connection without taking them, as far as its path. Guests says
+// how many of each kind there may be.
+#ifndef NOWCALLS_WEB_HTTP_DOOR_H_
+#define NOWCALLS_WEB_HTTP_DOOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/listen_address.h"
+#include "nowcalls/status.h"
+#include "web/guests.h"
+#include "web/http_daemon.h"
+
+namespace nowcalls::web {
+
+class HttpDoor {
+ public:
+  struct Paths {
+    std::vector<std::string> probes{};
+    std::vector<std::string> shorts{};
+  };
+
+  // What a connection asks for, by the first bytes of its request; kUndecided: more must come.
+  static GuestKind KindOf(std::string_view head, const Paths& paths);
+
+  // The owner closes `listening` behind the door. `guests` and the daemons outlive it; `probes` has
+  // no thread of its own. A request that has not come whole after `request_ms_max` ends
+  // its connection.
+  HttpDoor(std::vector<int> listening, Paths paths, int64_t request_ms_max, Guests* guests,
+           HttpDaemon* probes, HttpDaemon* others);
+  // Lets nobody in any more.
+  ~HttpDoor();
+  HttpDoor(const HttpDoor&) = delete;
+  HttpDoor& operator=(const HttpDoor&) = delete;
+
+  // kIoError: the system refuses. Once.
+  Status Start();
+
+ private:
+  void Run();
+  void Watch(int fd, uint32_t events) const;
+  void AcceptAll(int listening);
+  void RefuseOne(int listening);
+  void GoOn();
+  void Look(int fd);
+  void HandOver(int fd, GuestKind kind);
+  void Close(int fd);
+  int WaitMs() const;
+
+  const std::vector<int> listening_;
+  const Paths paths_;
+  const int64_t request_ms_max_;
+  Guests* const guests_;
+  HttpDaemon* const probes_;
+  HttpDaemon* const others_;
+  int epoll_fd_ = -1;
+  int end_fd_ = -1;     // Can be read at the end.
+  int spare_fd_ = -1;   // Closed to refuse a connection when no more files may be open.
+  bool rests_ = false;  // Does not listen, as not even that works.
+  std::map<int, SocketAddress> undecided_;
+  std::thread thread_;
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_HTTP_DOOR_H_
