@@ -42,6 +42,9 @@ Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
   Affected affected;
   affected.whose = "client " + Quoted(arguments.client_id, kClientIdBytesMax) + " of namespace " +
                    Quoted(arguments.name_space, kNamespaceBytesMax);
+  if (arguments.instance.has_value()) {
+    affected.whose += ", instance " + std::to_string(*arguments.instance) + ",";
+  }
   Paging paging("sessions");
   while (!paging.at_end()) {
     const Result<wire::Page<wire::SessionRow>> sessions =
@@ -49,6 +52,8 @@ Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
     if (!sessions.ok()) return sessions.status();
     for (const wire::SessionRow& row : sessions->rows) {
       if (row.name_space != arguments.name_space || row.client_id != arguments.client_id) continue;
+      const uint64_t instance = row.instance.value_or(0);
+      if (arguments.instance.value_or(instance) != instance) continue;
       affected.tokens += row.tokens;
       affected.now_calls += row.now_calls;
     }
@@ -120,7 +125,7 @@ Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, uint6
     }
     case Command::kReclaimClient:
       return client->ReclaimClient(
-          {arguments.name_space, arguments.client_id, arguments.reason, limit});
+          {arguments.name_space, arguments.client_id, arguments.reason, limit, arguments.instance});
     case Command::kReclaimFlow:
       return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit, arguments.kind});
     case Command::kPurge:
@@ -229,7 +234,9 @@ std::string HowToLook(const Arguments& arguments) {
     case Command::kReclaim: return "history" + server;
     case Command::kReclaimClient:
       return "sessions" + Option("--client", arguments.client_id) +
-             Option("--namespace", arguments.name_space) + server;
+             Option("--namespace", arguments.name_space) +
+             (arguments.instance ? Option("--instance", std::to_string(*arguments.instance)) : "") +
+             server;
     case Command::kReclaimNamespace:
     case Command::kDrainNamespace:
       return "stat" + Option("--namespace", arguments.name_space) + server;

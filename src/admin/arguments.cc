@@ -63,12 +63,14 @@ Status CheckText(std::string_view text, size_t bytes_max) {
 Status CheckEndReason(std::string_view text) {
   for (int reason = 1; reason < kEndReasonCount; ++reason) {
     const auto end = static_cast<EndReason>(reason);
-    if (ledger::IsKeptInHistory(end) && text == EndReasonName(end)) return {};
+    if (ledger::IsKeptInHistory(end, CallOutcome::kFailed) && text == EndReasonName(end)) return {};
   }
-  return Status::InvalidArgument(Quoted(text) +
-                                 " is none of released_late, client_offline, resource_timeout, "
-                                 "rule_removed, admin; tokens released in time or cancelled are "
-                                 "counted, not kept");
+  return Status::InvalidArgument(
+      Quoted(text) +
+      " is none of released, released_late, client_offline, "
+      "resource_timeout, rule_removed, admin; of tokens released in time "
+      "only those are kept whose call did not end well, and cancelled "
+      "ones are counted");
 }
 
 ParsedArguments UsageError(const std::string& what, const std::string& path) {
@@ -218,8 +220,17 @@ class Parser {
   }
 
   void AddClientFilter(CLI::App* app, const std::string& help) {
-    AddFilter(app, "--client", "ID", help, &arguments_.filter.client_id,
-              [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
+    CLI::Option* client =
+        AddFilter(app, "--client", "ID", help, &arguments_.filter.client_id,
+                  [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
+    AddInstance(app, "Of them only those of this instance", &arguments_.filter.instance)
+        ->needs(client);
+  }
+
+  CLI::Option* AddInstance(CLI::App* app, const std::string& help, std::optional<uint64_t>* out) {
+    return AddInteger<uint64_t>(app, "--instance", help, 0, INT64_MAX,
+                                [out](uint64_t instance) { *out = instance; })
+        ->type_name("N");
   }
 
   void AddTokenFilters(CLI::App* app) {
@@ -435,6 +446,8 @@ class Parser {
                                       "The namespace of the client; alone: all tokens of its rules")
                                   ->type_name("NS");
     client->needs(name_space);
+    AddInstance(reclaim, "Of the client only the tokens of this instance", &arguments_.instance)
+        ->needs(client);
     CLI::Option* flow = AddFlow(reclaim, "All tokens of this flow");
     AddKind(reclaim, kKindHelp, &arguments_.kind)->needs(flow);
     AddReason(reclaim, kReasonHelp)->required();
@@ -539,8 +552,8 @@ class Parser {
     AddFilter(history, "--namespace", "NS", "Only tokens of clients in this namespace",
               &filter->name_space, CheckNamespace);
     AddFilter(history, "--reason", "REASON",
-              "Only ends for this reason: released_late, client_offline, resource_timeout, "
-              "rule_removed or admin",
+              "Only ends for this reason: released, released_late, client_offline, "
+              "resource_timeout, rule_removed or admin",
               &filter->reason, CheckEndReason);
     AddAge(history, "--since", "Only ends of at most this long ago, e.g. 500ms, 10s, 5m, 2h",
            [filter](int64_t ms) { filter->max_age_ms = ms; });
@@ -558,15 +571,17 @@ class Parser {
   }
 
   template <typename Check>
-  static void AddFilter(CLI::App* app, const std::string& name, const std::string& type,
-                        const std::string& help, std::optional<std::string>* value, Check check) {
-    app->add_option_function<std::string>(
-           name,
-           [name, value, check](const std::string& text) {
-             Require(name, check(text));
-             *value = text;
-           },
-           help)
+  static CLI::Option* AddFilter(CLI::App* app, const std::string& name, const std::string& type,
+                                const std::string& help, std::optional<std::string>* value,
+                                Check check) {
+    return app
+        ->add_option_function<std::string>(
+            name,
+            [name, value, check](const std::string& text) {
+              Require(name, check(text));
+              *value = text;
+            },
+            help)
         ->type_name(type);
   }
 

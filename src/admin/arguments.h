@@ -69,11 +69,12 @@ struct Arguments {
   std::optional<FlowKind> kind;  // Of flow, waiters, reclaim --flow, purge and drain.
   uint64_t token_id = 0;
   std::string reason;
-  std::string name_space;  // Of rules load, rules diff and reclaim --client.
-  std::string client_id;   // Of reclaim --client.
-  bool yes = false;        // Confirmed.
-  bool off = false;        // Of drain.
-  bool strict = false;     // Of rules check: a warning is an error.
+  std::string name_space;            // Of rules load, rules diff and reclaim --client.
+  std::string client_id;             // Of reclaim --client.
+  std::optional<uint64_t> instance;  // Likewise; none: all of the client id.
+  bool yes = false;                  // Confirmed.
+  bool off = false;                  // Of drain.
+  bool strict = false;               // Of rules check: a warning is an error.
   std::string file;
   std::string to;     // Of backup and repair.
   std::string from;   // Of restore, whose data_dir is the new one.

@@ -48,6 +48,8 @@ constexpr Column<TokenRow> kTokenColumns[] = {
     {{"online", "ONLINE", Kind::kFlag, 1}, [](const TokenRow& r) { return Optional(r.online); }},
     {{"token", "", Kind::kDigits}, [](const TokenRow& r) -> Cell { return r.token_id; }},
     {{"param", "PARAM", Kind::kText, 2}, [](const TokenRow& r) { return OfParam(r.param); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true},
+     [](const TokenRow& r) { return Optional(r.instance); }},
 };
 
 // Of the server's counters, or absent when there are none.
@@ -65,6 +67,12 @@ Cell OfCounter(const FlowRow& row) {
 template <EndReason reason>
 Cell Ended(const FlowRow& row) {
   return Counter(row, [](const FlowCounters& c) { return c.ended[static_cast<size_t>(reason)]; });
+}
+
+template <CallOutcome outcome>
+Cell OfOutcome(const FlowRow& row) {
+  return Counter(row,
+                 [](const FlowCounters& c) { return c.outcomes[static_cast<size_t>(outcome)]; });
 }
 
 template <RefusedBy limit>
@@ -180,6 +188,8 @@ constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
      [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->forgotten) : Cell(); }},
     {{"kind", "KIND", Kind::kText, 0, /*rare=*/true},
      [](const FlowRow& r) { return Text(r.kind); }},
+    {{"outcome_failed", "FAILED", Kind::kNumber, 12}, OfOutcome<CallOutcome::kFailed>},
+    {{"outcome_timeout", "TIMED_OUT", Kind::kNumber, 12}, OfOutcome<CallOutcome::kTimeout>},
 });
 
 constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);
@@ -212,7 +222,24 @@ constexpr Column<WaiterRow> kWaiterColumns[] = {
     {{"deadline_ms", "GIVES_UP_IN", Kind::kUntil},
      [](const WaiterRow& r) -> Cell { return r.deadline_ms; }},
     {{"param", "PARAM", Kind::kText}, [](const WaiterRow& r) { return OfParam(r.param); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true},
+     [](const WaiterRow& r) { return Optional(r.instance); }},
 };
+
+// A client id of one instance is shown as one without. Offline the ledger does not count them.
+Cell InstanceWhereTwoAre(const SessionRow& row) {
+  const bool shown = row.instances.has_value() || !row.online.has_value();
+  return shown ? Optional(row.instance) : Cell();
+}
+
+// The last one's text lies here, since a cell is a view; the writer takes each before the next.
+Cell AddressesOf(const SessionRow& row) {
+  static std::string text;
+  if (!row.addresses.has_value()) return {};
+  text.clear();
+  for (const std::string& address : *row.addresses) text += (text.empty() ? "" : " ") + address;
+  return Text(text);
+}
 
 constexpr Column<SessionRow> kSessionColumns[] = {
     {{"session", "SESSION", Kind::kNumber, 4},
@@ -237,6 +264,11 @@ constexpr Column<SessionRow> kSessionColumns[] = {
      }},
     {{"hosts", "HOSTS", Kind::kNumber, 0, /*rare=*/true},
      [](const SessionRow& r) { return r.online == true ? Unsigned(r.hosts.value_or(1)) : Cell(); }},
+    {{"instances", "", Kind::kNumber}, [](const SessionRow& r) { return Optional(r.instances); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true}, InstanceWhereTwoAre},
+    {{"last_message_ms", "LAST_MESSAGE", Kind::kAge, 5},
+     [](const SessionRow& r) { return Optional(r.last_message_ms); }},
+    {{"addresses", "ADDRESSES", Kind::kText, 6}, AddressesOf},
 };
 
 constexpr Column<HistoryRow> kHistoryColumns[] = {
@@ -258,6 +290,10 @@ constexpr Column<HistoryRow> kHistoryColumns[] = {
     {{"note", "NOTE", Kind::kText}, [](const HistoryRow& r) { return Text(r.note); }},
     {{"token", "", Kind::kDigits}, [](const HistoryRow& r) -> Cell { return r.token_id; }},
     {{"param", "PARAM", Kind::kText, 1}, [](const HistoryRow& r) { return OfParam(r.param); }},
+    {{"instance", "INSTANCE", Kind::kDigits, 1, /*rare=*/true},
+     [](const HistoryRow& r) { return Optional(r.instance); }},
+    {{"outcome", "OUTCOME", Kind::kText, 3},
+     [](const HistoryRow& r) { return r.outcome ? Text(*r.outcome) : Cell(); }},
 };
 
 constexpr Column<ListedRule> kRuleColumns[] = {

@@ -98,6 +98,7 @@ Status LiveSource::Waiters(const TokenFilter& filter, size_t limit,
   wire::WaitersParams params{
       .flow_id = filter.flow_id, .limit = static_cast<uint32_t>(limit), .kind = filter.kind};
   if (filter.client_id.has_value()) params.client_id = *filter.client_id;
+  params.instance = filter.instance;
   const Result<std::vector<wire::WaiterRow>> rows = client_->Waiters(params);
   if (!rows.ok()) return rows.status();
   for (const wire::WaiterRow& row : *rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
@@ -116,6 +117,7 @@ Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
   params.flow_id = filter.flow_id;
   params.kind = filter.kind;
   if (filter.client_id.has_value()) params.client_id = *filter.client_id;
+  params.instance = filter.instance;
   params.min_age_ms = filter.min_age_ms;
   // The protocol has no filter by namespace, so those rows are dropped here.
   const bool all_match = !filter.name_space.has_value();

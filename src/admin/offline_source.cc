@@ -43,6 +43,8 @@ void FillTokenRow(const ledger::Token& token, const ledger::Session* session, To
   row->param = token.param;
   row->name_space = session == nullptr ? kUnknown : session->name_space;
   row->client_id = session == nullptr ? kUnknown : session->client_id;
+  row->instance.reset();
+  if (session != nullptr && session->instance != 0) row->instance = session->instance;
 }
 
 Status OrphanToken(const ledger::Token& token) {
@@ -100,6 +102,7 @@ SessionRow SessionRowOf(const ledger::Session& session, const TokenSums& sums) {
   row.tokens = sums.tokens;
   row.now_calls = sums.now_calls;
   row.opened_ms = session.opened_ms;
+  if (session.instance != 0) row.instance = session.instance;
   return row;
 }
 
@@ -119,6 +122,8 @@ HistoryRow HistoryRowOf(const ledger::HistoryEntry& entry) {
   row.held_ms = entry.ended_ms - entry.issued_ms;
   row.note = entry.note;
   row.param = entry.param;
+  if (entry.instance != 0) row.instance = entry.instance;
+  if (entry.outcome != CallOutcome::kOk) row.outcome = CallOutcomeName(entry.outcome);
   return row;
 }
 

@@ -20,9 +20,11 @@ using wire::WaiterRow;
 RowSink<SessionRow> Wanted(const Arguments& arguments, const RowSink<SessionRow>& sink) {
   return [&arguments, sink](const SessionRow& row) {
     const TokenFilter& filter = arguments.filter;
-    const bool wanted = (!filter.client_id.has_value() || row.client_id == *filter.client_id) &&
-                        (!filter.name_space.has_value() || row.name_space == *filter.name_space) &&
-                        (!arguments.online.has_value() || row.online == *arguments.online);
+    const bool wanted =
+        (!filter.client_id.has_value() || row.client_id == *filter.client_id) &&
+        (!filter.name_space.has_value() || row.name_space == *filter.name_space) &&
+        row.instance.value_or(0) == filter.instance.value_or(row.instance.value_or(0)) &&
+        (!arguments.online.has_value() || row.online == *arguments.online);
     return wanted ? sink(row) : Status::Ok();
   };
 }

@@ -131,9 +131,9 @@ void Salvage::TakeRules() {
   }
 }
 
-// Of two sessions of one client the later one stays, and gets the tokens of both.
+// Of two sessions of one instance of a client the later one stays, and gets the tokens of both.
 void Salvage::TakeSessions() {
-  std::map<std::pair<std::string, std::string>, uint64_t> named;
+  std::map<std::tuple<std::string, std::string, uint64_t>, uint64_t> named;
   std::map<uint64_t, ledger::Session> sorted;
   for (const ledger::Session& session : read_.sessions) {
     if (!IsGiven(session.id.value)) {
@@ -148,7 +148,7 @@ void Salvage::TakeSessions() {
     out_.sessions.emplace(id, session);
     if (session.kind != ledger::SessionKind::kNamed) continue;
     const auto [first, is_first] =
-        named.emplace(std::pair(session.name_space, session.client_id), id);
+        named.emplace(std::tuple(session.name_space, session.client_id, session.instance), id);
     if (is_first) continue;
     const uint64_t before = std::exchange(first->second, id);
     for (auto& [from, to] : session_instead_) {

@@ -89,9 +89,10 @@ class JsonlWriter : public RowWriter {
       if (const auto* text = std::get_if<std::string_view>(&cell)) {
         AppendJsonString(*text, &line_);
       } else {
-        if (quoted_[i]) line_ += '"';
+        const bool quoted = quoted_[i] && !std::holds_alternative<std::monostate>(cell);
+        if (quoted) line_ += '"';
         AppendRaw(cell, "null", &line_);
-        if (quoted_[i]) line_ += '"';
+        if (quoted) line_ += '"';
       }
     }
     line_ += "}\n";

@@ -39,11 +39,13 @@ struct TokenFilter {
   std::optional<std::string> client_id = std::nullopt;
   std::optional<std::string> name_space = std::nullopt;
   int64_t min_age_ms = 0;
+  std::optional<uint64_t> instance = std::nullopt;  // Of the client id.
 
   bool Matches(const wire::TokenRow& row, int64_t now_ms) const {
     return (!flow_id.has_value() || row.flow_id == *flow_id) && IsOfKind(row.param, kind) &&
            (!client_id.has_value() || row.client_id == *client_id) &&
            (!name_space.has_value() || row.name_space == *name_space) &&
+           (!instance.has_value() || row.instance.value_or(0) == *instance) &&
            (min_age_ms == 0 || MsSince(row.issued_ms, now_ms) >= min_age_ms);
   }
 };

@@ -213,7 +213,7 @@ class Verifier : public store::LedgerVisitor {
   bool has_kinds_ = true;  // Tokens have a rule of their kind.
   absl::flat_hash_map<FlowKey, std::string> namespace_of_flow_;
   std::map<FlowKey, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
-  std::set<std::pair<std::string, std::string>> named_clients_;
+  std::map<std::pair<std::string, std::string>, std::set<uint64_t>> named_clients_;  // Instances.
   absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   std::optional<ledger::HistoryEntry> last_entry_;
   std::vector<std::pair<uint64_t, uint64_t>> ended_;  // Fence and sequence of each history entry.
@@ -310,7 +310,7 @@ void Verifier::CheckName(const ledger::Session& session) {
     problems_->AddSession(ProblemKind::kSession, session,
                           "has a bad client id: it " + name.message());
   }
-  if (!named_clients_.emplace(session.name_space, session.client_id).second) {
+  if (!named_clients_[{session.name_space, session.client_id}].insert(session.instance).second) {
     problems_->AddSession(ProblemKind::kDuplicateClient, session,
                           "shares its client id with another session");
   }

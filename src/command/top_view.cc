@@ -59,6 +59,13 @@ std::string FlowLine(const wire::FlowRow& flow, const TopRates& rates, int64_t n
          (flow.draining ? "  (draining)" : "") + (flow.removed ? "  (no rule)" : "");
 }
 
+// Whose a token or a wait is. The instance tells processes of one client id apart.
+template <typename Row>
+std::string Holder(const Row& row) {
+  const std::string instance = row.instance ? " #" + std::to_string(*row.instance) : "";
+  return TerminalText(row.client_id) + instance;
+}
+
 std::vector<std::string> Details(const TopSnapshot& snapshot, int64_t flow) {
   std::vector<std::string> lines = {
       "", Line("  flow %" PRId64 ": %zu holders, the oldest first", flow, snapshot.tokens.size())};
@@ -66,15 +73,14 @@ std::vector<std::string> Details(const TopSnapshot& snapshot, int64_t flow) {
     lines.push_back(Line("    %6u  for %8s  left %8s  ", token.count,
                          Since(token.issued_ms, snapshot.ledger_ms).c_str(),
                          HumanDuration(token.deadline_ms - snapshot.ledger_ms).c_str()) +
-                    TerminalText(token.client_id) +
-                    (token.online.value_or(true) ? "" : "  offline"));
+                    Holder(token) + (token.online.value_or(true) ? "" : "  offline"));
   }
   lines.push_back(Line("  %zu waiters, the next first", snapshot.waiters.size()));
   for (const wire::WaiterRow& waiter : snapshot.waiters) {
     lines.push_back(Line("    %6u  for %8s  left %8s  ", waiter.count,
                          Since(waiter.since_ms, snapshot.ledger_ms).c_str(),
                          HumanDuration(waiter.deadline_ms - snapshot.ledger_ms).c_str()) +
-                    TerminalText(waiter.client_id) + (waiter.prioritized ? "  prioritized" : ""));
+                    Holder(waiter) + (waiter.prioritized ? "  prioritized" : ""));
   }
   return lines;
 }

@@ -37,10 +37,13 @@ void Absence::SetOffline(SessionSlot slot, int64_t since_ms) {
   ArmCheck(slot);
 }
 
-void Absence::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note) {
+void Absence::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note,
+                       CallOutcome outcome) {
   const SessionSlot session_slot = books_->tokens().at(slot).session_slot;
-  if (books_->options().log_ends.any()) NoteEnd(*books_, slot, step.now.ms, reason, notices_);
-  books_->EndToken(step, slot, reason, note);
+  if (books_->options().log_ends.any()) {
+    NoteEnd(*books_, slot, step.now.ms, {reason, outcome, note}, notices_);
+  }
+  books_->EndToken(step, slot, {reason, outcome, note});
   CloseIfUnused(step, session_slot);
 }
 

@@ -29,6 +29,7 @@
 #include "core/notices.h"
 #include "core/slot.h"
 #include "core/step.h"
+#include "nowcalls/call_outcome.h"
 
 namespace nowcalls::core {
 
@@ -44,7 +45,9 @@ class Absence {
   void WentOffline(const Step& step, SessionSlot slot);
 
   // Ends a token, and closes its session if that is offline and the token was its last.
-  void EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note = {});
+  // `outcome`: what its release says of the call.
+  void EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note = {},
+                CallOutcome outcome = CallOutcome::kOk);
 
   // The clientOfflineTime of some flow with tokens became this short: looks at offline sessions
   // when tokens of such a flow would be due, if that is sooner than planned.

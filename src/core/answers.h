@@ -131,6 +131,14 @@ struct KeepAnswer {
   int64_t hold_ms = 0;
 };
 
+struct HelloRequest {
+  std::string_view name_space;
+  std::optional<std::string_view> client_id{};  // None: a session that ends with its connection.
+  std::string_view display_id;                  // "@HOST:PORT" of the connection.
+  uint64_t instance = 0;   // Of the client id, at most INT64_MAX; of no meaning without one.
+  bool exclusive = false;  // Refused while the client id is online as another process.
+};
+
 struct HelloAnswer {
   SessionSlot session;
   SessionId session_id;
@@ -142,6 +150,13 @@ struct HelloAnswer {
 struct AdminAct {
   std::string_view by;      // HOST:PORT of the connection, for the log.
   std::string_view reason;  // For the log and the history; at most kReasonBytesMax.
+};
+
+// Whose tokens an administrator takes back.
+struct ClientChoice {
+  std::string_view name_space;
+  std::string_view client_id;          // Or "@HOST:PORT".
+  std::optional<uint64_t> instance{};  // None: all.
 };
 
 // One piece of a reclaim.
@@ -183,6 +198,7 @@ struct TokenFilter {
   std::optional<FlowId> flow;
   std::optional<FlowKind> kind;
   std::optional<std::string> client_id;
+  std::optional<uint64_t> instance;  // Of the client id.
   std::optional<SessionId> session;  // Read from its own list, however many others hold.
   int64_t min_age_ms = 0;
 };

@@ -32,13 +32,14 @@ std::optional<Param> ParamOf(const Books& books, TokenSlot slot) {
   return books.flows().keys().at(key).value.view();
 }
 
-ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reason,
-                           std::string_view note) {
+ledger::HistoryEntry EntryOf(const Books& books, TokenSlot slot, int64_t now_ms,
+                             const TokenEnd& how) {
   const TokenEntry& entry = books.tokens().at(slot);
   const SessionState& session = books.sessions().at(entry.session_slot);
   ledger::HistoryEntry end;
   end.ended_ms = now_ms;
-  end.reason = reason;
+  end.reason = how.reason;
+  end.outcome = how.outcome;
   end.token_id = books.IdOf(entry);
   end.flow = books.flows().at(entry.flow_slot).id;
   end.session = session.id;
@@ -47,7 +48,8 @@ ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, E
   end.issued_ms = entry.issued_ms;
   end.name_space = books.flows().name_space(session.name_space).name;
   end.client_id = session.client_id;
-  end.note = note;
+  end.note = how.note;
+  if (session.instances() > 1) end.instance = session.instance;
   if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
     end.param = books.flows().keys().at(key).value;
   }
@@ -93,13 +95,13 @@ void Books::SetOptions(const CoreOptions& options) {
   flows_.SetGuards(options.guards());
 }
 
-SessionSlot Books::OpenSession(const Step& step, NamespaceSlot name_space,
-                               const std::optional<std::string_view>& client_id,
-                               std::string_view display_id) {
-  const auto kind =
-      client_id.has_value() ? ledger::SessionKind::kNamed : ledger::SessionKind::kConnection;
-  const SessionSlot slot = sessions_.Add(SessionId{next_fence_++}, kind, name_space,
-                                         client_id.value_or(display_id), step.now.ms);
+SessionSlot Books::OpenSession(const Step& step, const HelloRequest& request) {
+  const bool named = request.client_id.has_value();
+  const NamespaceSlot name_space = flows_.FindOrAddNamespace(request.name_space);
+  const SessionSlot slot = sessions_.Add(
+      SessionId{next_fence_++},
+      named ? ledger::SessionKind::kNamed : ledger::SessionKind::kConnection, name_space,
+      request.client_id.value_or(request.display_id), named ? request.instance : 0, step.now.ms);
   ++flows_.name_space(name_space).sessions;
   return slot;
 }
@@ -120,7 +122,8 @@ TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
   if (!session.in_ledger) {
     session.in_ledger = true;
     step.batch->SessionOpened({session.id, session.kind, session.opened_ms,
-                               flows_.name_space(session.name_space).name, session.client_id});
+                               flows_.name_space(session.name_space).name, session.client_id,
+                               session.instance});
   }
   const Fence fence{next_fence_++};
   const TokenSlot slot = tokens_.Insert(fence.value);
@@ -162,19 +165,19 @@ void Books::CountIn(TokenSlot slot) {
   deadlines_.Add(entry.deadline_ms);
 }
 
-void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note) {
+void Books::EndToken(const Step& step, TokenSlot slot, const TokenEnd& end) {
   const TokenEntry entry = tokens_.at(slot);
   const KeySlot key_slot = tokens_.KeyOf(slot);
   Flow& flow = flows_.at(entry.flow_slot);
   SessionState& session = sessions_.at(entry.session_slot);
 
   // The records: of the ledger, and of the history.
-  step.batch->TokenEnded(KeyOf(*this, entry), reason);
-  if (ledger::IsKeptInHistory(reason) && options_.limits.history_max > 0) {
-    history_.Add(EndOf(*this, slot, step.now.ms, reason, note));
+  step.batch->TokenEnded(KeyOf(*this, entry), end.reason);
+  if (ledger::IsKeptInHistory(end.reason, end.outcome) && options_.limits.history_max > 0) {
+    history_.Add(EntryOf(*this, slot, step.now.ms, end));
   }
-  if (IsReclaim(reason) && session.online()) {
-    sessions_.AddLoss({entry.session_slot, IdOf(entry), flow.id, reason});
+  if (IsReclaim(end.reason) && session.online()) {
+    sessions_.AddLoss({entry.session_slot, IdOf(entry), flow.id, end.reason});
   }
 
   // The sums that CountIn has made.
@@ -190,7 +193,10 @@ void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::st
     if (flow.lane.waiting() > 0) WaitQueues::LookAt(entry.session_slot, flow.lane.waiters.get());
   }
   if (key_slot != kNoKey) CountOutOfKey(key_slot, entry.count);
-  Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
+  Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(end.reason)]; });
+  if (end.outcome != CallOutcome::kOk) {
+    Count(&flow, [&](FlowCounters* c) { ++c->of(end.outcome); });
+  }
   flow.held_times.Add(step.now.ms - entry.issued_ms);
 
   // The token itself, and what only tokens keep.

@@ -24,6 +24,7 @@
 #include "core/session_table.h"
 #include "core/slot.h"
 #include "core/step.h"
+#include "core/token_end.h"
 #include "core/token_ids.h"
 #include "core/token_table.h"
 #include "core/wake_list.h"
@@ -84,18 +85,16 @@ class Books {
   uint64_t& looks() const { return looks_; }
 
   // --- Sessions. ---
-  // A session without connections. Without a client id it is shown as `display_id`.
-  SessionSlot OpenSession(const Step& step, NamespaceSlot name_space,
-                          const std::optional<std::string_view>& client_id,
-                          std::string_view display_id);
+  // A session without connections. Without a client id it is shown as the display id.
+  SessionSlot OpenSession(const Step& step, const HelloRequest& request);
   // REQUIRES: no connections, no tokens, no check scheduled.
   void CloseSession(const Step& step, SessionSlot slot);
 
   // --- Tokens. ---
   TokenSlot IssueToken(const Step& step, const NewToken& wanted);
-  // `note`: an administrator's reason, for the history. The flow is erased with its last token if
-  // its rule was removed. Whether the session is still needed is Absence's to say.
-  void EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note);
+  // The flow is erased with its last token if its rule was removed. Whether the session is still
+  // needed is Absence's to say.
+  void EndToken(const Step& step, TokenSlot slot, const TokenEnd& end);
   void MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms);
   // Adds a live token to the sums of its flow, its key, its session and the ledger, and to the
   // deadlines.

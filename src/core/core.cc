@@ -94,16 +94,18 @@ void Core::Begin(Instant now, uint64_t fences_from) {
   parts_->absence.Begin(now);
 }
 
-Result<HelloAnswer> Core::Hello(const Step& step, std::string_view name_space,
-                                const std::optional<std::string_view>& client_id,
-                                std::string_view display_id, bool exclusive) {
+Result<HelloAnswer> Core::Hello(const Step& step, const HelloRequest& request) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->presence.Hello(step, name_space, client_id, display_id, exclusive);
+  return parts_->presence.Hello(step, request);
+}
+
+void Core::Heard(SessionSlot session, Instant now) {
+  parts_->books.sessions().at(session).last_message_ms = now.ms;
 }
 
 Result<HelloAnswer> Core::HelloOfSentinel(const Step& step, std::string_view name_space,
                                           std::string_view display_id) {
-  Result<HelloAnswer> answer = Hello(step, name_space, std::nullopt, display_id);
+  Result<HelloAnswer> answer = Hello(step, {.name_space = name_space, .display_id = display_id});
   if (answer.ok()) {
     parts_->books.sessions().at(answer->session).kind = ledger::SessionKind::kSentinel;
   }
@@ -150,9 +152,10 @@ std::vector<Loss> Core::TakeLosses() { return parts_->books.sessions().TakeLosse
 
 bool Core::has_late_answers() const { return parts_->waiting.has_late_answers(); }
 
-TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
+TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token, TokenScope scope,
+                          CallOutcome outcome) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->holding.Release(step, session, token, scope);
+  return parts_->holding.Release(step, session, token, scope, outcome);
 }
 
 KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
@@ -166,11 +169,10 @@ TokenStatus Core::Reclaim(const Step& step, TokenId token, const AdminAct& act) 
   return parts_->reclaims.Reclaim(step, token, act);
 }
 
-ReclaimAnswer Core::ReclaimClient(const Step& step, std::string_view name_space,
-                                  std::string_view client_id, uint32_t tokens_max,
+ReclaimAnswer Core::ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
                                   const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.ReclaimClient(step, name_space, client_id, tokens_max, act);
+  return parts_->reclaims.ReclaimClient(step, client, tokens_max, act);
 }
 
 Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, const FlowChoice& choice,

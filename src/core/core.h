@@ -49,6 +49,7 @@
 #include "core/step.h"
 #include "ledger/entities.h"
 #include "ledger/scan.h"
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -89,13 +90,14 @@ class Core {
   void Begin(Instant now, uint64_t fences_from = 0);
 
   // --- Sessions. ---
-  // Opens or rejoins the session of (name_space, client_id); without a client id, a session that
-  // ends with its connection and is shown as `display_id`. REQUIRES: both names pass CheckNamespace
+  // Opens or rejoins the session of the instance of the client id in its namespace; without a
+  // client id, a session that is shown as `display_id`. REQUIRES: both names pass CheckNamespace
   // and CheckClientId (base/text.h). kResourceExhausted: sessions_max or namespaces_max is reached.
-  // kAlreadyExists: the call is `exclusive`, and the session is online from another host.
-  Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
-                            const std::optional<std::string_view>& client_id,
-                            std::string_view display_id, bool exclusive = false);
+  // kAlreadyExists: the call is `exclusive`, and the client id is online as another instance, or as
+  // instance 0 from another host. Nothing has changed then.
+  Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
+  // Messages of the session have come.
+  void Heard(SessionSlot session, Instant now);
   // The same for a connection of Sentinel's frames, whose session ends with it.
   Result<HelloAnswer> HelloOfSentinel(const Step& step, std::string_view name_space,
                                       std::string_view display_id);
@@ -128,7 +130,8 @@ class Core {
   bool has_late_answers() const;
   // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or out of scope.
   TokenStatus Release(const Step& step, SessionSlot session, TokenId token,
-                      TokenScope scope = TokenScope::kSession);
+                      TokenScope scope = TokenScope::kSession,
+                      CallOutcome outcome = CallOutcome::kOk);
   // Calls a second: they make no room, so their part is asked itself.
   Rates& rates();
   // Renews a token: its hold begins anew.
@@ -138,12 +141,13 @@ class Core {
   // --- Administrators. ---
   // Takes a token back. kReleaseOk or kAlreadyRelease.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
-  // Take back up to `tokens_max` tokens, the oldest first. A client id that begins with '@' names
-  // the sessions of connections. Of both kinds of a flow id, those of the rule of the flow come
-  // first. kNotFound for a flow without a rule and tokens; Purge is for flows whose rule was
+  // Take back up to `tokens_max` tokens, the oldest first. Of a client id those of all instances,
+  // one session after the other, or of the one that is given. A client id that begins with '@'
+  // names the sessions of connections. Of both kinds of a flow id, those of the rule of the flow
+  // come first. kNotFound for a flow without a rule and tokens; Purge is for flows whose rule was
   // removed, and kInvalidArgument if none of the chosen is such a one.
-  ReclaimAnswer ReclaimClient(const Step& step, std::string_view name_space,
-                              std::string_view client_id, uint32_t tokens_max, const AdminAct& act);
+  ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
+                              const AdminAct& act);
   Result<ReclaimAnswer> ReclaimFlow(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,

@@ -32,6 +32,7 @@
 #include "core/table_sizes.h"
 #include "core/time_histogram.h"
 #include "core/token_table.h"
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/types.h"
 
@@ -49,6 +50,10 @@ struct FlowCounters {
   uint64_t granted_from_queue = 0;
   int64_t longest_wait_ms = 0;  // Of those that were answered, whatever the answer.
   uint64_t kept = 0;
+  // Of releases, by CallOutcome. Those that ended well, kOk, are not counted: they are the others.
+  std::array<uint64_t, kCallOutcomeCount - 1> outcomes{};
+
+  uint64_t& of(CallOutcome outcome) { return outcomes[static_cast<size_t>(outcome) - 1]; }
 };
 
 // With a hundred thousand flows, a call's flow is most often in no cache. So all that a plain call

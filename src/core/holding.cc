@@ -5,13 +5,14 @@
 namespace nowcalls::core {
 
 TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId token,
-                             TokenScope scope) {
+                             TokenScope scope, CallOutcome outcome) {
   const TokenSlot slot = FindInScope(session_slot, token, scope);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   const TokenEntry& entry = books_->tokens().at(slot);
   const int64_t held_ms = step.now.ms - entry.held_since_ms();
   const bool late = held_ms > books_->flows().at(entry.flow_slot).resource_timeout_ms;
-  absence_->EndToken(step, slot, late ? EndReason::kReleasedLate : EndReason::kReleased);
+  absence_->EndToken(step, slot, late ? EndReason::kReleasedLate : EndReason::kReleased, {},
+                     outcome);
   return TokenStatus::kReleaseOk;
 }
 

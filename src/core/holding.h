@@ -10,6 +10,7 @@
 #include "core/books.h"
 #include "core/slot.h"
 #include "core/step.h"
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -19,7 +20,8 @@ class Holding {
   Holding(Books* books, Absence* absence) : books_(books), absence_(absence) {}
 
   // See Core.
-  TokenStatus Release(const Step& step, SessionSlot session_slot, TokenId token, TokenScope scope);
+  TokenStatus Release(const Step& step, SessionSlot session_slot, TokenId token, TokenScope scope,
+                      CallOutcome outcome);
   KeepAnswer Keep(const Step& step, SessionSlot session_slot, TokenId token, TokenScope scope);
 
  private:

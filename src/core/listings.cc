@@ -138,8 +138,9 @@ bool Listings::Matches(const Listing& listing, const TokenEntry& entry) const {
       return false;
     }
   }
-  return !filter.client_id.has_value() ||
-         books_->sessions().at(entry.session_slot).client_id == *filter.client_id;
+  const SessionState& session = books_->sessions().at(entry.session_slot);
+  return (!filter.client_id.has_value() || session.client_id == *filter.client_id) &&
+         (!filter.instance.has_value() || session.instance == *filter.instance);
 }
 
 }  // namespace nowcalls::core

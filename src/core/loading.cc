@@ -90,15 +90,18 @@ Status Loading::LoadSession(const ledger::Session& session) {
   const NamespaceSlot name_space = books_->flows().FindOrAddNamespace(session.name_space);
   const bool named = session.kind == ledger::SessionKind::kNamed;
   if (sessions.FindById(session.id) != kNoSession ||
-      (named && sessions.FindNamed(name_space, session.client_id) != kNoSession)) {
+      (named &&
+       sessions.FindNamed(name_space, session.client_id, session.instance) != kNoSession)) {
+    const std::string instance =
+        session.instance == 0 ? "" : ", instance " + std::to_string(session.instance);
     return Status::Corruption("session " + std::to_string(session.id.value) + " (client " +
-                              session.client_id + ") is in the ledger twice");
+                              session.client_id + instance + ") is in the ledger twice");
   }
   const int64_t opened_ms = times_.Believed(session.opened_ms, [&] {
     return "session " + std::to_string(session.id.value) + " was opened";
   });
-  const SessionSlot slot =
-      sessions.Add(session.id, session.kind, name_space, session.client_id, opened_ms);
+  const SessionSlot slot = sessions.Add(session.id, session.kind, name_space, session.client_id,
+                                        session.instance, opened_ms);
   sessions.at(slot).in_ledger = true;
   sessions.at(slot).from_before_restart = true;
   ++books_->flows().name_space(name_space).sessions;

@@ -13,7 +13,7 @@ LogField Number(const char* name, int64_t value) { return {name, std::to_string(
 
 }  // namespace
 
-void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reason,
+void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, const TokenEnd& end,
              Notices* notices) {
   const TokenEntry& entry = books.tokens().at(slot);
   const SessionState& session = books.sessions().at(entry.session_slot);
@@ -22,12 +22,18 @@ void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reaso
   if (!books.options().log_ends.Has(flow, name_space)) return;
 
   const std::string token = std::to_string(books.IdOf(entry).value);
-  const std::string reason_word(EndReasonName(reason));
+  const std::string reason_word(EndReasonName(end.reason));
+  const std::string outcome_word(CallOutcomeName(end.outcome));
+  const bool ended_well = end.outcome == CallOutcome::kOk;
   const int64_t held_ms = now_ms - entry.issued_ms;
+  const std::string instance =
+      session.instances() > 1 ? ", instance " + std::to_string(session.instance) : "";
   Notice notice{.topic = LogTopic::kEnd,
                 .text = "token " + token + " of flow " + std::to_string(flow.value) +
-                        " from client " + session.client_id + " of namespace " + name_space +
-                        " ended: " + reason_word + " after " + std::to_string(held_ms) + " ms",
+                        " from client " + session.client_id + instance + " of namespace " +
+                        name_space + " ended: " + reason_word +
+                        (ended_well ? "" : ", call " + outcome_word) + " after " +
+                        std::to_string(held_ms) + " ms",
                 .fields = {{"token", token},
                            Number("flow", flow.value),
                            {"namespace", name_space},
@@ -37,6 +43,10 @@ void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reaso
                            {"reason", reason_word},
                            Number("held_ms", held_ms),
                            Number("issued_ms", entry.issued_ms)}};
+  if (!ended_well) notice.fields.push_back({"outcome", outcome_word});
+  if (session.instances() > 1) {
+    notice.fields.push_back({"instance", std::to_string(session.instance)});
+  }
   if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
     notice.fields.push_back({"param", ParamText(books.flows().keys().at(key).value.view())});
   }

@@ -13,6 +13,7 @@
 
 #include "core/notices.h"
 #include "core/slot.h"
+#include "core/token_end.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -31,7 +32,7 @@ struct LogEnds {
 };
 
 // Adds the line about a token that is about to end, if the options of the books ask for it.
-void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reason,
+void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, const TokenEnd& end,
              Notices* notices);
 
 }  // namespace nowcalls::core

@@ -1,6 +1,7 @@
 #include "core/presence.h"
 
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -8,101 +9,117 @@ namespace nowcalls::core {
 namespace {
 
 // Of "@HOST:PORT".
-std::string_view HostOf(std::string_view display_id) {
+std::string_view PeerOf(std::string_view display_id) {
   if (display_id.starts_with('@')) display_id.remove_prefix(1);
-  return display_id.substr(0, display_id.rfind(':'));
-}
-
-// The first host, by name, but for `host` that the session is online from; null if there is none.
-const std::string* OtherHost(const SessionState& session, std::string_view host) {
-  for (const auto& [other, connections] : session.hosts) {
-    if (other != host) return &other;
-  }
-  return nullptr;
+  return display_id;
 }
 
 }  // namespace
 
-Result<HelloAnswer> Presence::Hello(const Step& step, std::string_view name_space,
-                                    const std::optional<std::string_view>& client_id,
-                                    std::string_view display_id, bool exclusive) {
-  const Result<SessionSlot> slot = FindOrOpen(step, name_space, client_id, display_id);
-  if (!slot.ok()) return slot.status();
-  if (exclusive) NOWCALLS_RETURN_IF_ERROR(CheckExclusive(display_id, *slot));
-  SessionState& session = books_->sessions().at(*slot);
+Result<HelloAnswer> Presence::Hello(const Step& step, const HelloRequest& request) {
+  if (request.exclusive) NOWCALLS_RETURN_IF_ERROR(CheckExclusive(request));
+  SessionSlot slot = Find(request);
+  if (slot == kNoSession) {
+    const Result<SessionSlot> opened = Open(step, request);
+    if (!opened.ok()) return opened.status();
+    slot = *opened;
+  }
+  SessionState& session = books_->sessions().at(slot);
   Namespace& space = books_->flows().name_space(session.name_space);
   if (++session.connections == 1) {
-    absence_->CameBack(*slot);
+    absence_->CameBack(slot);
     ++space.sessions_online;
     books_->wake_list().AddNamespace(session.name_space);
     session.told_of_host = false;
+    if (session.client != nullptr && ++session.client->online > 1) {
+      WarnOfInstances(request.display_id, session);
+    }
   } else {
-    WarnIfShared(display_id, &session);
+    WarnIfShared(request.display_id, &session);
   }
-  CountHost(display_id, &session);
-  return HelloAnswer{*slot, session.id, space.sessions_online, session.tokens.size};
+  if (session.client != nullptr) session.AddPeer(PeerOf(request.display_id));
+  return HelloAnswer{slot, session.id, space.sessions_online, session.tokens.size};
 }
 
-Status Presence::CheckExclusive(std::string_view display_id, SessionSlot slot) const {
-  const SessionState& session = books_->sessions().at(slot);
-  const std::string* const other = OtherHost(session, HostOf(display_id));
-  if (other == nullptr) return {};
-  return Status::AlreadyExists("hello: client_id " + session.client_id + " is online from " +
-                               *other + " already, and options.exclusive is set");
-}
-
-void Presence::CountHost(std::string_view display_id, SessionState* session) {
-  if (session->kind == ledger::SessionKind::kNamed) {
-    ++session->hosts[std::string(HostOf(display_id))];
+// An instance is one process, which may come back from another host while its old connection is
+// still open. Without instances, processes are told by their hosts.
+Status Presence::CheckExclusive(const HelloRequest& request) const {
+  const NamespaceSlot space = books_->flows().FindNamespace(request.name_space);
+  if (!request.client_id.has_value() || space == kNoNamespace) return {};
+  const SessionTable& sessions = books_->sessions();
+  const ClientState* const client = sessions.FindClient(space, *request.client_id);
+  if (client == nullptr) return {};
+  const std::string whose = "hello: client_id " + std::string(*request.client_id);
+  const SessionSlot own = sessions.FindNamed(space, *request.client_id, request.instance);
+  const bool is_online = own != kNoSession && sessions.at(own).online();
+  if (client->online > (is_online ? 1U : 0U)) {
+    return Status::AlreadyExists(whose +
+                                 " is online as another instance, and options.exclusive is set");
   }
+  if (!is_online || request.instance != 0) return {};
+  const std::string_view other = OtherHost(sessions.at(own), HostOf(PeerOf(request.display_id)));
+  if (other.empty()) return {};
+  return Status::AlreadyExists(whose + " is online from " + std::string(other) +
+                               " already, and options.exclusive is set");
 }
 
-void Presence::CountOutHost(std::string_view display_id, SessionState* session) {
-  if (session->kind != ledger::SessionKind::kNamed) return;
-  const auto host = session->hosts.find(std::string(HostOf(display_id)));
-  NOWCALLS_CHECK(host != session->hosts.end());
-  if (--host->second == 0) session->hosts.erase(host);
+// Once, until the client is offline.
+void Presence::WarnOfInstances(std::string_view display_id, const SessionState& session) {
+  if (std::exchange(session.client->told, true)) return;
+  const std::string& name_space = books_->flows().name_space(session.name_space).name;
+  notices_->AddIfRoom(
+      {.warning = true,
+       .topic = LogTopic::kPeer,
+       .text = "client " + session.client_id + " of namespace " + name_space +
+               ": another instance of it is online, and now instance " +
+               std::to_string(session.instance) + " from " +
+               std::string(HostOf(PeerOf(display_id))) +
+               " too; these are processes with one client id, and each has tokens of its own",
+       .fields = {{"client", session.client_id},
+                  {"namespace", name_space},
+                  {"instance", std::to_string(session.instance)},
+                  {"peer", std::string(PeerOf(display_id))}}});
 }
 
-// Two processes that chose the same client id share one session: each may release what the other
-// holds. They are told by their hosts, since one process may have several connections.
+// Two processes that chose the same client id and name no instance share one session: each may
+// release what the other holds.
 void Presence::WarnIfShared(std::string_view display_id, SessionState* session) {
-  const std::string_view host = HostOf(display_id);
-  const std::string* const other = OtherHost(*session, host);
-  if (session->told_of_host || other == nullptr) return;
+  if (session->client == nullptr || session->instance != 0 || session->told_of_host) return;
+  const std::string_view host = HostOf(PeerOf(display_id));
+  const std::string_view other = OtherHost(*session, host);
+  if (other.empty()) return;
   const std::string& name_space = books_->flows().name_space(session->name_space).name;
   notices_->AddIfRoom(
       {.warning = true,
        .topic = LogTopic::kPeer,
        .text = "client " + session->client_id + " of namespace " + name_space +
-               ": is online from " + *other + " and now from " + std::string(host) +
+               ": is online from " + std::string(other) + " and now from " + std::string(host) +
                " too; if these are two processes they share their tokens, so give each a client id "
                "of its own",
        .fields = {{"client", session->client_id},
                   {"namespace", name_space},
-                  {"peer", std::string(display_id.substr(1))}}});
+                  {"peer", std::string(PeerOf(display_id))}}});
   session->told_of_host = true;
 }
 
-Result<SessionSlot> Presence::FindOrOpen(const Step& step, std::string_view name_space,
-                                         const std::optional<std::string_view>& client_id,
-                                         std::string_view display_id) {
+SessionSlot Presence::Find(const HelloRequest& request) const {
+  const NamespaceSlot space = books_->flows().FindNamespace(request.name_space);
+  if (!request.client_id.has_value() || space == kNoNamespace) return kNoSession;
+  return books_->sessions().FindNamed(space, *request.client_id, request.instance);
+}
+
+Result<SessionSlot> Presence::Open(const Step& step, const HelloRequest& request) {
   const Limits& limits = books_->options().limits;
-  NamespaceSlot space = books_->flows().FindNamespace(name_space);
-  if (space == kNoNamespace && books_->flows().namespaces() >= limits.namespaces_max) {
+  if (books_->flows().FindNamespace(request.name_space) == kNoNamespace &&
+      books_->flows().namespaces() >= limits.namespaces_max) {
     return Status::ResourceExhausted("the server knows " + std::to_string(limits.namespaces_max) +
                                      " namespaces already (namespaces_max)");
-  }
-  if (client_id.has_value() && space != kNoNamespace) {
-    const SessionSlot known = books_->sessions().FindNamed(space, *client_id);
-    if (known != kNoSession) return known;
   }
   if (books_->sessions().size() >= limits.sessions_max) {
     return Status::ResourceExhausted("the server holds " + std::to_string(limits.sessions_max) +
                                      " sessions already (sessions_max)");
   }
-  space = books_->flows().FindOrAddNamespace(name_space);
-  return books_->OpenSession(step, space, client_id, display_id);
+  return books_->OpenSession(step, request);
 }
 
 void Presence::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
@@ -110,8 +127,9 @@ void Presence::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
   waiting_->RemoveAllOf(owner);
   SessionState& session = books_->sessions().at(slot);
   NOWCALLS_CHECK(session.connections > 0);
-  CountOutHost(display_id, &session);
+  if (session.client != nullptr) session.RemovePeer(PeerOf(display_id));
   if (--session.connections > 0) return;
+  if (session.client != nullptr && --session.client->online == 0) session.client->told = false;
   --books_->flows().name_space(session.name_space).sessions_online;
   books_->wake_list().AddNamespace(session.name_space);
   absence_->WentOffline(step, slot);

@@ -26,18 +26,15 @@ class Presence {
       : books_(books), absence_(absence), waiting_(waiting), notices_(notices) {}
 
   // See Core.
-  Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
-                            const std::optional<std::string_view>& client_id,
-                            std::string_view display_id, bool exclusive);
+  Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
 
  private:
-  Result<SessionSlot> FindOrOpen(const Step& step, std::string_view name_space,
-                                 const std::optional<std::string_view>& client_id,
-                                 std::string_view display_id);
-  Status CheckExclusive(std::string_view display_id, SessionSlot slot) const;
-  static void CountHost(std::string_view display_id, SessionState* session);
-  static void CountOutHost(std::string_view display_id, SessionState* session);
+  // kNoSession if the client has no session yet.
+  SessionSlot Find(const HelloRequest& request) const;
+  Result<SessionSlot> Open(const Step& step, const HelloRequest& request);
+  Status CheckExclusive(const HelloRequest& request) const;
+  void WarnOfInstances(std::string_view display_id, const SessionState& session);
   void WarnIfShared(std::string_view display_id, SessionState* session);
 
   Books* const books_;

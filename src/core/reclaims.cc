@@ -41,15 +41,16 @@ TokenStatus Reclaims::Reclaim(const Step& step, TokenId token, const AdminAct& a
   return TokenStatus::kReleaseOk;
 }
 
-ReclaimAnswer Reclaims::ReclaimClient(const Step& step, std::string_view name_space,
-                                      std::string_view client_id, uint32_t tokens_max,
-                                      const AdminAct& act) {
+ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& client,
+                                      uint32_t tokens_max, const AdminAct& act) {
   ReclaimAnswer answer;
-  const NamespaceSlot space = books_->flows().FindNamespace(name_space);
+  const NamespaceSlot space = books_->flows().FindNamespace(client.name_space);
   if (space == kNoNamespace) return answer;
-  for (const SessionSlot slot : books_->sessions().FindAll(space, client_id)) {
-    // The session itself may be closed with its last token.
+  for (const SessionSlot slot : books_->sessions().FindAll(space, client.client_id)) {
     const SessionTable& sessions = books_->sessions();
+    if (client.instance.value_or(sessions.at(slot).instance) != sessions.at(slot).instance)
+      continue;
+    // The session itself may be closed with its last token.
     uint32_t left = sessions.at(slot).tokens.size;
     for (; left > 0 && answer.reclaimed < tokens_max; --left, ++answer.reclaimed) {
       absence_->EndToken(step, sessions.at(slot).tokens.head, EndReason::kAdmin, act.reason);
@@ -57,11 +58,14 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, std::string_view name_sp
     answer.more = answer.more || left > 0;
   }
   if (answer.reclaimed == 0) return answer;
+  const std::string client_id(client.client_id);
+  const std::string name_space(client.name_space);
+  const std::string instance =
+      client.instance.has_value() ? ", instance " + std::to_string(*client.instance) : "";
   notices_->AddAct(act,
-                   "reclaimed " + Tokens(answer.reclaimed) + " of client " +
-                       std::string(client_id) + " of namespace " + std::string(name_space) +
-                       Behind(answer, act.reason),
-                   {{"client", std::string(client_id)}, {"namespace", std::string(name_space)}});
+                   "reclaimed " + Tokens(answer.reclaimed) + " of client " + client_id + instance +
+                       " of namespace " + name_space + Behind(answer, act.reason),
+                   {{"client", client_id}, {"namespace", name_space}});
   return answer;
 }
 

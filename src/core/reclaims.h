@@ -31,8 +31,8 @@ class Reclaims {
 
   // See Core.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
-  ReclaimAnswer ReclaimClient(const Step& step, std::string_view name_space,
-                              std::string_view client_id, uint32_t tokens_max, const AdminAct& act);
+  ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
+                              const AdminAct& act);
   Result<ReclaimAnswer> ReclaimFlow(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "core/answers.h"
 #include "core/flow_table.h"
@@ -44,17 +45,26 @@ struct MassVerdict {
   }
 };
 
+// The sessions of one client id in its namespace: one for each process that named an instance.
+struct ClientState {
+  absl::btree_map<uint64_t, SessionSlot> by_instance;
+  uint32_t online = 0;  // Of these.
+  bool told = false;    // The log was told of a second instance, since the client is online.
+};
+
 struct SessionState {
   SessionId id;
   ledger::SessionKind kind = ledger::SessionKind::kNamed;
   NamespaceSlot name_space;
-  std::string client_id;  // For other kinds than kNamed the display name, "@HOST:PORT".
+  std::string client_id;          // Of others than kNamed "@HOST:PORT", for display.
+  uint64_t instance = 0;          // Of the client id; 0 for others.
+  ClientState* client = nullptr;  // Of kNamed only; else null.
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;
-  uint32_t waiters = 0;  // Acquires that wait for room.
-  // The connections by their hosts. Only of kNamed; others have one.
-  absl::btree_map<std::string, uint32_t> hosts;
+  uint32_t waiters = 0;                     // Acquires that wait for room.
+  absl::btree_multiset<std::string> peers;  // HOST:PORT of the connections; of kNamed only.
+  uint32_t hosts = 0;                       // Of the peers.
   bool told_of_host = false;     // The log was told of another host, since the session is online.
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
   // Not back since the server started: its tokens are spared for restart_grace at least.
@@ -69,24 +79,39 @@ struct SessionState {
   // A lower bound of the clientOfflineTime of its tokens' rules.
   int64_t client_offline_ms_min = kNotScheduled;
 
-  int64_t now_calls = 0;  // Sum of count over `tokens`.
+  int64_t last_message_ms = 0;  // When a message of it last came; 0: not since the server started.
+  int64_t now_calls = 0;        // Sum of count over `tokens`.
   TokenList tokens;
 
   bool online() const { return connections > 0; }
+  // A connection of a kNamed session has come or gone.
+  void AddPeer(std::string_view peer);
+  void RemovePeer(std::string_view peer);
+  // Of the client id, this one included. 0 for kConnection.
+  size_t instances() const { return client == nullptr ? 0 : client->by_instance.size(); }
 };
+
+// Of "HOST:PORT".
+inline std::string_view HostOf(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
+// The first host of the peers, by name, but for `host`; empty if there is none.
+std::string_view OtherHost(const SessionState& session, std::string_view host);
 
 class SessionTable {
  public:
-  // The session of a client id; kNoSession if there is none.
-  SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id) const;
+  // Null while the client id has no session.
+  const ClientState* FindClient(NamespaceSlot name_space, std::string_view client_id) const;
+  // The session of an instance of a client id; kNoSession if there is none.
+  SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id,
+                        uint64_t instance) const;
   SessionSlot FindById(SessionId id) const;
-  // All sessions shown under the name: one with this client id, or the sessions of connections that
-  // came from the address "@HOST:PORT" one after the other. By ascending id.
+  // All sessions shown under the name: the instances of this client id, or the sessions of
+  // connections that came from the address "@HOST:PORT" one after the other. By ascending id.
   std::vector<SessionSlot> FindAll(NamespaceSlot name_space, std::string_view name) const;
 
-  // A new session without connections. REQUIRES: the id and, for kNamed, the name are free.
+  // A new session without connections. REQUIRES: the id and, for kNamed, the instance of the name
+  // are free.
   SessionSlot Add(SessionId id, ledger::SessionKind kind, NamespaceSlot name_space,
-                  std::string_view client_id, int64_t opened_ms);
+                  std::string_view client_id, uint64_t instance, int64_t opened_ms);
   // REQUIRES: no connections and no tokens.
   void Erase(SessionSlot slot);
 
@@ -108,7 +133,7 @@ class SessionTable {
 
   SlotArena<SessionSlot, SessionState, 64> sessions_;
   absl::btree_map<uint64_t, SessionSlot> by_id_;
-  absl::flat_hash_map<Name, SessionSlot> by_name_;
+  absl::flat_hash_map<Name, std::unique_ptr<ClientState>> clients_;
   absl::btree_map<std::pair<Name, uint64_t>, SessionSlot> unnamed_;  // By display name and id.
   std::vector<Loss> losses_;
 };

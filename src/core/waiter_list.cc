@@ -37,8 +37,9 @@ class Lister {
     }
   }
   bool Matches(const Waiter& waiter) const {
-    return !filter_.client_id.has_value() ||
-           books_.sessions().at(waiter.session_slot).client_id == *filter_.client_id;
+    const SessionState& session = books_.sessions().at(waiter.session_slot);
+    return (!filter_.client_id.has_value() || session.client_id == *filter_.client_id) &&
+           (!filter_.instance.has_value() || session.instance == *filter_.instance);
   }
 
   const Books& books_;

@@ -23,6 +23,7 @@ struct WaiterFilter {
   std::optional<FlowId> flow{};
   std::optional<FlowKind> kind{};
   std::optional<std::string_view> client_id{};
+  std::optional<uint64_t> instance{};  // Of the client id.
 };
 
 struct WaiterPlace {

@@ -28,8 +28,8 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
           }),
       sentinel(core, &outputs, driver, &shutting_down),
       protocols(&rpc, &sentinel),
-      inputs(options.limits, driver, &connections, &batches, &buffers, &protocols, &outputs, &late,
-             &closing) {
+      inputs(options.limits, core, driver, &connections, &batches, &buffers, &protocols, &outputs,
+             &late, &closing) {
   batches.SetNow(now);
 }
 

@@ -43,6 +43,12 @@ Value ByReason(const std::array<uint64_t, kEndReasonCount>& counts) {
   return ByWord(counts, [](size_t i) { return EndReasonName(static_cast<EndReason>(i)); });
 }
 
+Value ByOutcome(const core::FlowCounters& counters) {
+  std::array<uint64_t, kCallOutcomeCount> counts{};
+  std::copy(counters.outcomes.begin(), counters.outcomes.end(), counts.begin() + 1);
+  return ByWord(counts, [](size_t i) { return CallOutcomeName(static_cast<CallOutcome>(i)); });
+}
+
 // Connections that have sent nothing yet speak none.
 Value ByProtocol(const Source& s) {
   static constexpr auto kWords = std::to_array<std::string_view>({"messagepack_rpc", "sentinel"});
@@ -197,6 +203,9 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
     {{"totals.kept", kCounter, "", "keeps"}, Total<&Totals::kept>},
     {{"totals.ended", kCounter, "", "tokens that ended, by reason", "reason"},
      [](const Source& s) { return ByReason(s.core.books().totals().ended); }},
+    {{"totals.outcomes", kCounter, "", "releases of calls that failed or timed out, by which",
+      "outcome"},
+     [](const Source& s) { return ByOutcome(s.core.books().totals()); }},
     {{"totals.other_kind", kCounter, "",
       "acquires of rules that say calls a second, and requests of others"},
      Total<&Totals::other_kind>},

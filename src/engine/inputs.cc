@@ -20,10 +20,11 @@ constexpr int kEmptyVisitCost = 8;
 
 }  // namespace
 
-Inputs::Inputs(const Limits& limits, Driver* driver, Connections* connections, Batches* batches,
-               BufferPool* buffers, Protocols* protocols, Outputs* outputs, LateAnswers* late,
-               Closing* closing)
+Inputs::Inputs(const Limits& limits, core::Core* core, Driver* driver, Connections* connections,
+               Batches* batches, BufferPool* buffers, Protocols* protocols, Outputs* outputs,
+               LateAnswers* late, Closing* closing)
     : limits_(limits),
+      core_(core),
       driver_(driver),
       connections_(connections),
       batches_(batches),
@@ -107,6 +108,9 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
     taken += message.bytes;
   }
   *turn_left -= std::max(visit_cost - left, kEmptyVisitCost);
+  if (taken > 0 && connection->session != core::kNoSession) {
+    core_->Heard(connection->session, batches_->now());
+  }
   return taken;
 }
 

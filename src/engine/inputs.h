@@ -28,9 +28,9 @@ class Outputs;
 
 class Inputs {
  public:
-  Inputs(const Limits& limits, Driver* driver, Connections* connections, Batches* batches,
-         BufferPool* buffers, Protocols* protocols, Outputs* outputs, LateAnswers* late,
-         Closing* closing);
+  Inputs(const Limits& limits, core::Core* core, Driver* driver, Connections* connections,
+         Batches* batches, BufferPool* buffers, Protocols* protocols, Outputs* outputs,
+         LateAnswers* late, Closing* closing);
 
   void TakeBytes(Connection* connection, std::string_view bytes);
   // Visits connections whose input waits for a turn, within what is left of this one.
@@ -59,6 +59,7 @@ class Inputs {
   void Bound();
 
   const Limits& limits_;
+  core::Core* const core_;
   Driver* const driver_;
   Connections* const connections_;
   Batches* const batches_;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint8_t kValueVersion = 1;
 constexpr uint8_t kKeyedTokenVersion = 2;
+constexpr uint8_t kInstanceSessionVersion = 2;
 constexpr uint8_t kTwoRulesVersion = 2;
 constexpr uint64_t kIdMax = INT64_MAX;
 
@@ -58,6 +59,10 @@ const char* ProblemOf(const Session& session) {
   if (!IsUtf8(session.name_space)) return "namespace is not UTF-8";
   if (session.client_id.size() > kClientIdBytesMax) return "client_id is too long";
   if (!IsUtf8(session.client_id)) return "client_id is not UTF-8";
+  if (session.instance > kIdMax) return "instance is out of range";
+  if (session.instance != 0 && session.kind != SessionKind::kNamed) {
+    return "a session of a connection has an instance";
+  }
   return nullptr;
 }
 
@@ -220,13 +225,14 @@ Result<SessionId> DecodeSessionKey(std::string_view key) {
 std::string EncodeSessionValue(const Session& session) {
   NOWCALLS_CHECK(ProblemOf(session) == nullptr);
   std::string out;
-  AppendBigEndian(&out, kValueVersion);
+  AppendBigEndian(&out, session.instance == 0 ? kValueVersion : kInstanceSessionVersion);
   AppendBigEndian(&out, static_cast<uint8_t>(session.kind));
   AppendBigEndian(&out, session.opened_ms);
   AppendBigEndian(&out, static_cast<uint8_t>(session.name_space.size()));
   out += session.name_space;
   AppendBigEndian(&out, static_cast<uint8_t>(session.client_id.size()));
   out += session.client_id;
+  if (session.instance != 0) AppendBigEndian(&out, session.instance);
   return out;
 }
 
@@ -235,18 +241,24 @@ Result<Session> DecodeSession(std::string_view key, std::string_view value) {
   if (!id.ok()) return id.status();
   if (value.empty()) return Corrupt("session value", "has 0 bytes");
   ByteReader reader(value);
-  NOWCALLS_RETURN_IF_ERROR(CheckVersion("session value", reader.Read<uint8_t>()));
+  const auto version = reader.Read<uint8_t>();
+  const bool has_instance = version == kInstanceSessionVersion;
+  if (version != kValueVersion && !has_instance) {
+    return WrongVersion("session value", version, "1 or 2");
+  }
   Session session;
   session.id = *id;
   session.kind = static_cast<SessionKind>(reader.Read<uint8_t>());
   session.opened_ms = reader.Read<int64_t>();
   session.name_space = reader.ReadBytes(reader.Read<uint8_t>());
   session.client_id = reader.ReadBytes(reader.Read<uint8_t>());
+  if (has_instance) session.instance = reader.Read<uint64_t>();
   if (!reader.Finished()) {
     return Corrupt("session value",
                    std::to_string(value.size()) + " bytes do not fit the lengths it states");
   }
   if (const char* problem = ProblemOf(session)) return Corrupt("session value", problem);
+  if (has_instance && session.instance == 0) return Corrupt("session value", "instance is 0");
   return session;
 }
 

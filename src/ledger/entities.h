@@ -71,6 +71,9 @@ struct Session {
   int64_t opened_ms = 0;
   std::string name_space;
   std::string client_id;
+  // Tells the processes of one client id apart; each has a session of its own. 0 .. 2^63-1; 0 for
+  // kConnection.
+  uint64_t instance = 0;
 
   bool operator==(const Session&) const = default;
 };

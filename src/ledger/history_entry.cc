@@ -16,6 +16,13 @@ namespace {
 constexpr uint8_t kVersionOfOne = 1;
 constexpr uint8_t kVersionOfMany = 2;
 constexpr uint8_t kVersionWithParams = 3;  // Of one or many.
+constexpr uint8_t kVersionWithMarks = 4;   // Likewise.
+
+// What follows an entry of kVersionWithMarks, in this order.
+constexpr uint8_t kMarkParam = 1;
+constexpr uint8_t kMarkInstance = 2;
+constexpr uint8_t kMarkOutcome = 4;
+constexpr uint8_t kMarksKnown = kMarkParam | kMarkInstance | kMarkOutcome;
 
 static_assert(kReasonBytesMax <= UINT16_MAX);
 
@@ -24,8 +31,13 @@ static_assert(kReasonBytesMax <= UINT16_MAX);
 template <typename Entry>
 const char* ProblemOf(const Entry& entry) {
   const auto reason = static_cast<uint8_t>(entry.reason);
-  if (reason == 0 || reason >= kEndReasonCount || !IsKeptInHistory(entry.reason)) {
+  if (static_cast<uint8_t>(entry.outcome) >= kCallOutcomeCount) return "outcome is unknown";
+  if (reason == 0 || reason >= kEndReasonCount || !IsKeptInHistory(entry.reason, entry.outcome)) {
     return "reason is none that is kept";
+  }
+  if (entry.outcome != CallOutcome::kOk && entry.reason != EndReason::kReleased &&
+      entry.reason != EndReason::kReleasedLate) {
+    return "outcome is of no release";
   }
   if (entry.token_id.value == 0 || entry.token_id.value > INT64_MAX) {
     return "token_id is out of range";
@@ -44,14 +56,28 @@ const char* ProblemOf(const Entry& entry) {
   if (!IsUtf8(entry.name_space)) return "namespace is not UTF-8";
   if (!IsUtf8(entry.client_id)) return "client_id is not UTF-8";
   if (!IsUtf8(entry.note)) return "note is not UTF-8";
+  if (entry.instance > INT64_MAX) return "instance is out of range";
   if (!entry.param.has_value()) return nullptr;
   const Param param{entry.param->type, entry.param->bytes};
   return ParamProblem(param);
 }
 
+// What an entry needs kVersionWithMarks for.
+template <typename Entry>
+bool NeedsMarks(const Entry& entry) {
+  return entry.instance != 0 || entry.outcome != CallOutcome::kOk;
+}
+
 bool HasParam(const HistoryEntry& entry) { return entry.param.has_value(); }
 
+uint8_t MarksOf(const HistoryEntry& entry) {
+  return static_cast<uint8_t>((HasParam(entry) ? kMarkParam : 0) |
+                              (entry.instance != 0 ? kMarkInstance : 0) |
+                              (entry.outcome != CallOutcome::kOk ? kMarkOutcome : 0));
+}
+
 uint8_t VersionOf(std::span<const HistoryEntry> block) {
+  if (std::any_of(block.begin(), block.end(), NeedsMarks<HistoryEntry>)) return kVersionWithMarks;
   if (std::any_of(block.begin(), block.end(), HasParam)) return kVersionWithParams;
   return block.size() == 1 ? kVersionOfOne : kVersionOfMany;
 }
@@ -69,8 +95,22 @@ void ReadParamOf(Entry* entry, ByteReader* reader) {
   }
 }
 
+// False: a mark is not known, or of nothing.
 template <typename Entry>
-Entry ReadEntry(bool with_param, ByteReader* reader) {
+bool ReadMarked(Entry* entry, ByteReader* reader) {
+  const auto marks = reader->Read<uint8_t>();
+  if ((marks & ~kMarksKnown) != 0) return false;
+  if ((marks & kMarkParam) != 0) entry->param.emplace(ReadParam(reader));
+  if ((marks & kMarkInstance) != 0) entry->instance = reader->Read<uint64_t>();
+  if ((marks & kMarkOutcome) != 0)
+    entry->outcome = static_cast<CallOutcome>(reader->Read<uint8_t>());
+  if (!reader->ok()) return true;  // Which is told as for every other field.
+  return ((marks & kMarkInstance) == 0 || entry->instance != 0) &&
+         ((marks & kMarkOutcome) == 0 || entry->outcome != CallOutcome::kOk);
+}
+
+template <typename Entry>
+Entry ReadEntry(ByteReader* reader) {
   Entry entry;
   entry.reason = static_cast<EndReason>(reader->Read<uint8_t>());
   entry.ended_ms = reader->Read<int64_t>();
@@ -83,7 +123,6 @@ Entry ReadEntry(bool with_param, ByteReader* reader) {
   entry.name_space = reader->ReadBytes(reader->Read<uint8_t>());
   entry.client_id = reader->ReadBytes(reader->Read<uint8_t>());
   entry.note = reader->ReadBytes(reader->Read<uint16_t>());
-  if (with_param) ReadParamOf(&entry, reader);
   return entry;
 }
 
@@ -97,9 +136,9 @@ Result<Head> ReadHead(ByteReader* reader) {
   if (reader->rest().empty()) return Corrupt("history value", "has 0 bytes");
   const auto version = reader->Read<uint8_t>();
   if (version == kVersionOfOne) return Head{version, 1};
-  if (version != kVersionOfMany && version != kVersionWithParams) {
+  if (version < kVersionOfMany || version > kVersionWithMarks) {
     return Corrupt("history value",
-                   "version is " + std::to_string(version) + " instead of 1, 2 or 3");
+                   "version is " + std::to_string(version) + " instead of 1, 2, 3 or 4");
   }
   const auto entries = reader->Read<uint16_t>();
   const size_t least = version == kVersionOfMany ? 2 : 1;
@@ -120,8 +159,13 @@ Status ReadHistory(std::string_view key, std::string_view value, Take take) {
   const size_t entries = head->entries;
   if (*first > kFenceMax - (entries - 1)) return Corrupt("history key", "sequence is too great");
   bool has_param = false;
+  bool needs_marks = false;
   for (size_t i = 0; i < entries; ++i) {
-    auto entry = ReadEntry<Entry>(head->version == kVersionWithParams, &reader);
+    auto entry = ReadEntry<Entry>(&reader);
+    if (head->version == kVersionWithParams) ReadParamOf(&entry, &reader);
+    if (head->version == kVersionWithMarks && !ReadMarked(&entry, &reader)) {
+      return Corrupt("history value", "an entry has a mark that is not known, or of nothing");
+    }
     if (!reader.ok() || (i + 1 == entries && !reader.rest().empty())) {
       return Corrupt("history value",
                      std::to_string(value.size()) + " bytes do not fit the lengths it states");
@@ -132,10 +176,14 @@ Status ReadHistory(std::string_view key, std::string_view value, Take take) {
       return Corrupt("history value", (entries == 1 ? "" : which) + problem);
     }
     has_param = has_param || entry.param.has_value();
+    needs_marks = needs_marks || NeedsMarks(entry);
     take(std::move(entry));
   }
   if (head->version == kVersionWithParams && !has_param) {
     return Corrupt("history value", "no entry has a parameter, but the version says so");
+  }
+  if (head->version == kVersionWithMarks && !needs_marks) {
+    return Corrupt("history value", "no entry needs marks, but the version says so");
   }
   return {};
 }
@@ -166,6 +214,15 @@ void AppendParamOf(const HistoryEntry& entry, std::string* out) {
   }
 }
 
+void AppendMarked(const HistoryEntry& entry, std::string* out) {
+  AppendBigEndian(out, MarksOf(entry));
+  if (HasParam(entry)) AppendParam(entry.param->view(), out);
+  if (entry.instance != 0) AppendBigEndian(out, entry.instance);
+  if (entry.outcome != CallOutcome::kOk) {
+    AppendBigEndian(out, static_cast<uint8_t>(entry.outcome));
+  }
+}
+
 }  // namespace
 
 std::string EncodeHistoryKey(uint64_t sequence) {
@@ -187,7 +244,10 @@ Result<uint64_t> DecodeHistoryKey(std::string_view key) {
 
 size_t HistoryTextBytes(const HistoryEntry& entry) {
   const size_t param_bytes = HasParam(entry) ? ParamCodedBytes(entry.param->view()) : 0;
-  return entry.name_space.size() + entry.client_id.size() + entry.note.size() + param_bytes;
+  const size_t instance_bytes = entry.instance != 0 ? sizeof(entry.instance) : 0;
+  const size_t outcome_bytes = entry.outcome != CallOutcome::kOk ? 1 : 0;
+  return entry.name_space.size() + entry.client_id.size() + entry.note.size() + param_bytes +
+         instance_bytes + outcome_bytes;
 }
 
 std::string EncodeHistoryValue(std::span<const HistoryEntry> block) {
@@ -203,6 +263,7 @@ std::string EncodeHistoryValue(std::span<const HistoryEntry> block) {
     NOWCALLS_CHECK(block[i].sequence == block[0].sequence + i);
     AppendEntry(block[i], &out);
     if (version == kVersionWithParams) AppendParamOf(block[i], &out);
+    if (version == kVersionWithMarks) AppendMarked(block[i], &out);
   }
   return out;
 }

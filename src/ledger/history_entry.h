@@ -17,15 +17,18 @@
 #include <type_traits>
 #include <vector>
 
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::ledger {
 
-// Releases in time and cancelled acquires are what clients are meant to do: counted, not kept.
-constexpr bool IsKeptInHistory(EndReason reason) {
-  return reason != EndReason::kReleased && reason != EndReason::kCancelled;
+// Releases in time of calls that ended well, and cancelled acquires, are what clients are meant to
+// do: counted, not kept.
+constexpr bool IsKeptInHistory(EndReason reason, CallOutcome outcome = CallOutcome::kOk) {
+  if (reason == EndReason::kReleased) return outcome != CallOutcome::kOk;
+  return reason != EndReason::kCancelled;
 }
 
 // Text: std::string, or std::string_view for one that is only looked at.
@@ -45,6 +48,9 @@ struct HistoryEntryOf {
   Text note;  // What the administrator gave as the reason; empty for other ends.
   // Of the token; none: it had no parameter.
   std::optional<std::conditional_t<std::is_same_v<Text, std::string>, ParamValue, Param>> param{};
+  // Of the session, if its client id had another one at that moment; else 0.
+  uint64_t instance = 0;
+  CallOutcome outcome = CallOutcome::kOk;  // Of the call, as the release said; else kOk.
 
   bool operator==(const HistoryEntryOf&) const = default;
 };
@@ -56,10 +62,10 @@ using HistoryBlock = std::vector<HistoryEntry>;
 inline constexpr size_t kHistoryBlockMax = 256;
 
 inline constexpr size_t kHistoryKeyBytes = 8;
-// Of a value with `entries` of them, but for the bytes of their texts. A block with parameters
-// takes up to one byte an entry, and two, more.
+// Of a value with `entries` of them, but for the bytes of their texts and marks. A block with
+// parameters or marks takes up to one byte an entry, and two, more.
 constexpr size_t HistoryFixedBytes(size_t entries) { return (entries == 1 ? 1 : 3) + entries * 57; }
-// Of the texts of an entry, and of its parameter.
+// Of the texts of an entry, of its parameter and of what is marked.
 size_t HistoryTextBytes(const HistoryEntry& entry);
 
 // sequence:be64 of the first entry, so that keys sort from old to new.
@@ -71,6 +77,8 @@ Result<uint64_t> DecodeHistoryKey(std::string_view key);
 // client id, each behind its length in one byte | note behind its length in two.
 // If any entry has a parameter: version 3 | their number in two bytes | entries, behind each its
 // parameter (param_codec.h).
+// If any entry has an instance or another outcome than kOk: version 4 | their number in two bytes |
+// entries, behind each a byte of marks and what they mark (FORMAT.md).
 // REQUIRES: a block within the ranges that the decoder checks.
 std::string EncodeHistoryValue(std::span<const HistoryEntry> block);
 // kCorruption, naming the field. CheckHistory finds the same without making entries.

@@ -23,9 +23,10 @@ FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms) {
   const FlowTotals is = TotalsOf(look.row);
   // A server that started anew counts from 0.
   const bool anew = is.granted < was.granted || is.refused < was.refused || is.ended < was.ended;
-  look.came = anew ? is
-                   : FlowTotals{is.granted - was.granted, is.refused - was.refused,
-                                is.ended - was.ended, is.held_ms - was.held_ms};
+  look.came =
+      anew ? is
+           : FlowTotals{is.granted - was.granted, is.refused - was.refused, is.ended - was.ended,
+                        is.held_ms - was.held_ms, is.exceptions - was.exceptions};
   const double seconds =
       static_cast<double>(std::max<int64_t>(1, now_ms - before->looked_ms)) / 1000;
   look.granted_per_s = static_cast<double>(look.came.granted) / seconds;
@@ -342,8 +343,9 @@ Status Feed::LookAtSession(BlockingClient* client, uint64_t session, Snapshot* n
   detail->tokens = std::move(tokens->rows);
   detail->more_tokens = tokens->next_cursor != 0;
   if (detail->row->waiters.value_or(0) == 0) return Status::Ok();
-  auto waiters =
-      client->Waiters({.client_id = detail->row->client_id, .limit = Snapshot::kDetailRowsMax});
+  auto waiters = client->Waiters({.client_id = detail->row->client_id,
+                                  .limit = Snapshot::kDetailRowsMax,
+                                  .instance = detail->row->instance.value_or(0)});
   if (!waiters.ok()) return waiters.status();
   // Other namespaces may have a client of this name.
   std::erase_if(*waiters, [&](const wire::WaiterRow& row) {

@@ -52,14 +52,15 @@ Family Count(std::string_view name, std::string_view help, uint64_t FlowCounters
 // A sample for each reason that has happened.
 template <size_t kCount>
 Family ByReason(std::string_view name, std::string_view help,
-                uint64_t (FlowCounters::*counts)[kCount], std::string_view (*reason)(size_t)) {
+                uint64_t (FlowCounters::*counts)[kCount], std::string_view (*reason)(size_t),
+                std::string_view label = "reason") {
   return {
       name, MetricType::kCounter, help,
       [=](const FlowRow& row, int64_t /*ledger_ms*/, const Labels& labels, MetricWriter* writer) {
         if (!row.counters) return;
         for (size_t r = 1; r < kCount; ++r) {
           const uint64_t count = ((*row.counters).*counts)[r];
-          if (count > 0) writer->Sample(labels.With("reason", reason(r)), count);
+          if (count > 0) writer->Sample(labels.With(label, reason(r)), count);
         }
       }};
 }
@@ -103,6 +104,7 @@ std::optional<uint64_t> ValuesForgotten(const FlowRow& row) {
 
 std::string_view RefusalWord(size_t r) { return RefusedByName(static_cast<RefusedBy>(r)); }
 std::string_view EndWord(size_t r) { return EndReasonName(static_cast<EndReason>(r)); }
+std::string_view OutcomeWord(size_t r) { return CallOutcomeName(static_cast<CallOutcome>(r)); }
 
 const std::vector<Family>& Families() {
   using enum MetricType;
@@ -127,6 +129,8 @@ const std::vector<Family>& Families() {
                &FlowCounters::shadow_refused, RefusalWord),
       ByReason("nowcalls_flow_ended", "Tokens that ended, by reason.", &FlowCounters::ended,
                EndWord),
+      ByReason("nowcalls_flow_outcomes", "Releases of calls that failed or timed out, by which.",
+               &FlowCounters::outcomes, OutcomeWord, "outcome"),
       Count("nowcalls_flow_keeps", "Keeps.", &FlowCounters::kept),
       Count("nowcalls_flow_queued", "Acquires that waited.", &FlowCounters::queued),
       Count("nowcalls_flow_queue_grants", "Acquires that waited and were granted.",

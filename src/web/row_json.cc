@@ -61,6 +61,7 @@ ordered_json CountersJson(const FlowCounters& counters) {
       {"longest_wait_ms", counters.longest_wait_ms},
       {"kept", counters.kept},
       {"ended", ByWord<EndReason>(counters.ended, EndReasonName)},
+      {"outcomes", ByWord<CallOutcome>(counters.outcomes, CallOutcomeName)},
       {"held_p50_ms", counters.held_p50_ms},
       {"held_p90_ms", counters.held_p90_ms},
       {"held_p99_ms", counters.held_p99_ms},
@@ -107,6 +108,11 @@ ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
   return json;
 }
 
+// As a text, as other numbers of 63 bits, which JavaScript would round.
+void AddInstance(const std::optional<uint64_t>& instance, ordered_json* json) {
+  if (instance.has_value()) (*json)["instance"] = Id(*instance);
+}
+
 ordered_json TokenJson(const wire::TokenRow& row, int64_t now_ms) {
   ordered_json json = {
       {"token_id", Id(row.token_id)}, {"flow_id", Id(row.flow_id)},   {"namespace", row.name_space},
@@ -116,6 +122,7 @@ ordered_json TokenJson(const wire::TokenRow& row, int64_t now_ms) {
   AddPast("issued", row.issued_ms, now_ms, &json);
   AddDeadline(row.deadline_ms, now_ms, &json);
   AddParam(row.param, &json);
+  AddInstance(row.instance, &json);
   return json;
 }
 
@@ -127,6 +134,7 @@ ordered_json WaiterJson(const wire::WaiterRow& row, int64_t now_ms) {
   AddPast("since", row.since_ms, now_ms, &json);
   AddDeadline(row.deadline_ms, now_ms, &json);
   AddParam(row.param, &json);
+  AddInstance(row.instance, &json);
   return json;
 }
 
@@ -151,6 +159,14 @@ ordered_json SessionJson(const wire::SessionRow& row, int64_t now_ms) {
       {"hosts", row.hosts.value_or(1)}, {"tokens", row.tokens},
       {"now_calls", row.now_calls},     {"waiters", row.waiters.value_or(0)},
   };
+  if (row.instances.has_value()) {
+    json["instances"] = *row.instances;
+    AddInstance(row.instance.value_or(0), &json);
+  }
+  if (row.addresses.has_value()) json["addresses"] = *row.addresses;
+  if (row.last_message_ms.has_value()) {
+    AddPast("last_message", *row.last_message_ms, now_ms, &json);
+  }
   AddPast("opened", row.opened_ms, now_ms, &json);
   if (row.offline_since_ms.has_value()) AddPast("offline", *row.offline_since_ms, now_ms, &json);
   return json;
@@ -163,8 +179,10 @@ ordered_json HistoryJson(const wire::HistoryRow& row, int64_t now_ms) {
       {"client_id", row.client_id},   {"session", Id(row.session)}, {"count", row.count},
       {"fence", Id(row.fence)},       {"issued_ms", row.issued_ms}, {"held_ms", row.held_ms},
   };
+  if (row.outcome.has_value()) json["outcome"] = *row.outcome;
   AddPast("ended", row.ended_ms, now_ms, &json);
   AddParam(row.param, &json);
+  AddInstance(row.instance, &json);
   return json;
 }
 

@@ -20,6 +20,7 @@ Point PointOf(const FlowLook& look, int64_t unix_s) {
           .granted = Fitting(look.came.granted),
           .refused = Fitting(look.came.refused),
           .ended = Fitting(look.came.ended),
+          .exceptions = Fitting(look.came.exceptions),
           .held_ms = look.came.held_ms};
 }
 
@@ -39,6 +40,7 @@ void Series::Flow::Append(const Point& point) {
     last->granted += before.granted;
     last->refused += before.refused;
     last->ended += before.ended;
+    last->exceptions += before.exceptions;
     last->held_ms += before.held_ms;
     return;
   }
@@ -71,6 +73,7 @@ void Series::Add(const Snapshot& snapshot) {
     all.granted += point.granted;
     all.refused += point.refused;
     all.ended += point.ended;
+    all.exceptions += point.exceptions;
     all.held_ms += point.held_ms;
     const auto known = flows_.find(wire::KeyOf(look.row));
     if (known != flows_.end()) {

@@ -24,7 +24,8 @@ struct Point {
   uint32_t granted = 0;
   uint32_t refused = 0;
   uint32_t ended = 0;
-  uint64_t held_ms = 0;  // Sum over the tokens that ended.
+  uint32_t exceptions = 0;  // Of those that ended, calls that failed or timed out.
+  uint64_t held_ms = 0;     // Sum over the tokens that ended.
 };
 
 class Series {

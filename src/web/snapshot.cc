@@ -21,6 +21,7 @@ FlowTotals TotalsOf(const wire::FlowRow& row) {
     totals.refused = Sum(row.counters->refused);
     totals.ended = Sum(row.counters->ended);
     totals.held_ms = row.counters->held_sum_ms;
+    totals.exceptions = Sum(row.counters->outcomes);
   }
   if (row.rate) {
     totals.granted += row.rate->passed + row.rate->borrowed;

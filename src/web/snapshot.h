@@ -24,7 +24,8 @@ struct FlowTotals {
   uint64_t granted = 0;
   uint64_t refused = 0;
   uint64_t ended = 0;
-  uint64_t held_ms = 0;  // Of the tokens that ended.
+  uint64_t held_ms = 0;     // Of the tokens that ended.
+  uint64_t exceptions = 0;  // Of these, calls that failed or timed out.
 };
 FlowTotals TotalsOf(const wire::FlowRow& row);
 

@@ -79,11 +79,12 @@ void PackReasonAndKind(const AnyParams& params, Packer* packer) {
 bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kReclaimClient), params, kStringBytesMax, error);
   *out = ReclaimClientParams{};
-  return fields.OpenArray(4) &&
+  return fields.OpenArray(5) &&
          ReadName("namespace", kNamespaceBytesMax, &fields, &out->name_space) &&
          ReadName("client_id", kClientIdBytesMax, &fields, &out->client_id) &&
          ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+         ReadLimit(&fields, &out->limit) && fields.Optional("instance", &out->instance) &&
+         fields.Close();
 }
 
 bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error) {
@@ -145,11 +146,12 @@ bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* erro
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kReclaimClient, 4, &packer);
+  BeginRequest(msgid, Method::kReclaimClient, params.instance ? 5 : 4, &packer);
   PackString(params.name_space, &packer);
   PackString(params.client_id, &packer);
   PackString(params.reason, &packer);
   packer.pack_uint32(params.limit);
+  if (params.instance) packer.pack_uint64(*params.instance);
 }
 
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out) {

@@ -7,6 +7,7 @@
 #define NOWCALLS_WIRE_ADMIN_MESSAGES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/limits.h"
@@ -22,6 +23,7 @@ struct ReclaimClientParams {
   std::string_view client_id;  // "@HOST:PORT" for sessions of connections.
   std::string_view reason;
   uint32_t limit = kReclaimTokensMax;
+  std::optional<uint64_t> instance{};  // Of the client id; none: all.
 };
 struct ReclaimFlowParams {
   int64_t flow_id = 0;
@@ -70,6 +72,7 @@ bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out
 bool DecodeDrainNamespace(std::string_view params, DrainNamespaceParams* out, RequestError* error);
 bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error);
 
+// Without an instance the message is one that servers of before instances understand.
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out);
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out);

@@ -159,7 +159,8 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
 // The members of a filter that TokensParams and WaitersParams have in common.
 template <typename AnyParams>
 uint32_t PairsOfWhose(const AnyParams& params) {
-  return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0);
+  return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0) +
+         (params.instance ? 1 : 0);
 }
 
 template <typename AnyParams>
@@ -176,12 +177,17 @@ void PackWhose(const AnyParams& params, Packer* packer) {
     PackString("client_id", packer);
     PackString(*params.client_id, packer);
   }
+  if (params.instance) {
+    PackString("instance", packer);
+    packer->pack_uint64(*params.instance);
+  }
 }
 
 }  // namespace
 
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out) {
-  const uint32_t options = (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U);
+  const uint32_t options =
+      (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U) + (params.instance != 0 ? 1U : 0U);
   Packer packer(*out);
   BeginRequest(msgid, Method::kHello, options > 0 ? 4 : 3, &packer);
   packer.pack_int64(params.protocol);
@@ -200,6 +206,10 @@ void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer*
   if (params.exclusive) {
     PackString("exclusive", &packer);
     packer.pack_true();
+  }
+  if (params.instance != 0) {
+    PackString("instance", &packer);
+    packer.pack_uint64(params.instance);
   }
 }
 
@@ -296,6 +306,19 @@ void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, Output
   Packer packer(*out);
   BeginRequest(msgid, method, 1, &packer);
   packer.pack_uint64(token_id);
+}
+
+void EncodeReleaseRequest(uint32_t msgid, uint64_t token_id, CallOutcome outcome,
+                          OutputBuffer* out) {
+  if (outcome == CallOutcome::kOk) {
+    return EncodeTokenRequest(msgid, Method::kRelease, token_id, out);
+  }
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kRelease, 2, &packer);
+  packer.pack_uint64(token_id);
+  packer.pack_map(1);
+  PackString("outcome", &packer);
+  PackString(CallOutcomeName(outcome), &packer);
 }
 
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out) {

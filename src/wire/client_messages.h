@@ -26,6 +26,9 @@ void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
                             std::span<const Param> values, OutputBuffer* out);
 void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out);
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out);
+// A release that says how the call ended. With kOk it says nothing, as EncodeTokenRequest.
+void EncodeReleaseRequest(uint32_t msgid, uint64_t token_id, CallOutcome outcome,
+                          OutputBuffer* out);
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out);
 void EncodeFlowRequest(uint32_t msgid, const FlowParams& params, OutputBuffer* out);
 void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out);

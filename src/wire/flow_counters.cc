@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/types.h"
 #include "wire/row_fields.h"
 
@@ -56,6 +57,28 @@ bool ReadEnded(std::string_view key, FieldReader* fields, FlowCounters* counters
       }
     }
     return fields->Skip(reason);
+  });
+}
+
+// All but kOk are there.
+bool HasOutcomes(const FlowCounters& counters) {
+  return std::any_of(std::begin(counters.outcomes) + 1, std::end(counters.outcomes),
+                     [](uint64_t count) { return count > 0; });
+}
+void PackOutcomes(const FlowCounters& counters, Packer* packer) {
+  packer->pack_map(kCallOutcomeCount - 1);
+  for (size_t i = 1; i < kCallOutcomeCount; ++i) {
+    PackField(CallOutcomeName(static_cast<CallOutcome>(i)), counters.outcomes[i], packer);
+  }
+}
+bool ReadOutcomes(std::string_view key, FieldReader* fields, FlowCounters* counters) {
+  return fields->ForEachKey(key, [&](std::string_view outcome) {
+    for (size_t i = 1; i < kCallOutcomeCount; ++i) {
+      if (outcome == CallOutcomeName(static_cast<CallOutcome>(i))) {
+        return fields->Required(outcome, &counters->outcomes[i]);
+      }
+    }
+    return fields->Skip(outcome);
   });
 }
 
@@ -166,6 +189,10 @@ constexpr auto kTable = std::to_array<FlowCounter>({
      "answered, whatever the answer; absent until one was",
      PackTimes<kWaited>, ReadTimes<kWaited>,
      [](const FlowCounters& c) { return c.waited_count > 0; }},
+    {"outcomes",
+     "map {`failed`, `timeout`}: releases that say so of their call, whatever the reason; absent "
+     "until one did",
+     PackOutcomes, ReadOutcomes, HasOutcomes},
 });
 
 }  // namespace

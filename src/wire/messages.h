@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
@@ -76,7 +77,8 @@ struct HelloParams {
   std::string_view name_space{};
   std::optional<std::string_view> client_id{};
   bool lost = false;       // The connection wants EncodeLost.
-  bool exclusive = false;  // Refused while the client id is online from another host.
+  bool exclusive = false;  // Refused while the client id is online as another process.
+  uint64_t instance = 0;   // Of the client id, at most INT64_MAX.
 };
 struct AcquireParams {
   int64_t flow_id = 0;
@@ -120,6 +122,7 @@ struct ValueRateParams {  // request_param; the values are in a ParamList.
 };
 struct TokenParams {  // release, keep
   uint64_t token_id = 0;
+  CallOutcome outcome = CallOutcome::kOk;  // release only.
 };
 struct ReclaimParams {
   uint64_t token_id = 0;
@@ -143,6 +146,7 @@ struct WaitersParams {
   std::optional<std::string_view> client_id{};
   uint32_t limit = 0;
   std::optional<FlowKind> kind{};
+  std::optional<uint64_t> instance{};  // Of the client id.
 };
 struct RulesListParams {
   std::optional<std::string_view> name_space;
@@ -155,6 +159,7 @@ struct TokensParams {
   PageParams page;
   std::optional<uint64_t> session{};  // By its number.
   std::optional<FlowKind> kind{};
+  std::optional<uint64_t> instance{};  // Of the client id.
 };
 struct RulesLoadParams {
   std::string_view name_space;

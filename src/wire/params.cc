@@ -68,9 +68,10 @@ bool ReadWait(std::string_view name, FieldReader* fields, std::optional<uint64_t
       name, "must be 0.." + std::to_string(kWaitMsMax) + ", got " + std::to_string(**wait_ms));
 }
 
-bool ReadHold(std::string_view name, FieldReader* fields, uint64_t* hold_ms) {
-  if (!fields->Optional(name, hold_ms)) return false;
-  return *hold_ms <= static_cast<uint64_t>(INT64_MAX) ||
+// 0 .. 2^63 - 1.
+bool ReadUint63(std::string_view name, FieldReader* fields, uint64_t* value) {
+  if (!fields->Optional(name, value)) return false;
+  return *value <= static_cast<uint64_t>(INT64_MAX) ||
          fields->Fail(name, "must fit a signed 64-bit integer");
 }
 
@@ -80,7 +81,7 @@ bool ReadAcquireOption(std::string_view key, FieldReader* fields, AnyParams* out
   if (key == "prioritized") return fields->Optional(key, &out->prioritized);
   if (key == "wait_ms") return ReadWait(key, fields, &out->wait_ms);
   if (key == "request_id") return fields->Optional(key, &out->request_id);
-  if (key == "hold_ms") return ReadHold(key, fields, &out->hold_ms);
+  if (key == "hold_ms") return ReadUint63(key, fields, &out->hold_ms);
   return fields->FailUnknown(key);
 }
 
@@ -133,9 +134,21 @@ bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::
                                    " with the same param twice");
 }
 
+bool ReadOutcome(std::string_view name, FieldReader* fields, CallOutcome* outcome) {
+  std::optional<std::string_view> word;
+  if (!fields->Optional(name, &word)) return false;
+  if (!word.has_value()) return true;
+  for (int number = 0; number < kCallOutcomeCount; ++number) {
+    *outcome = static_cast<CallOutcome>(number);
+    if (*word == CallOutcomeName(*outcome)) return true;
+  }
+  return fields->Fail(name, "must be ok, failed or timeout, got " + Quoted(*word));
+}
+
 bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
   if (key == "flow_id") return fields->Optional(key, &out->flow_id);
   if (key == "client_id") return fields->Optional(key, &out->client_id);
+  if (key == "instance") return fields->Optional(key, &out->instance);
   if (key == "session") return fields->Optional(key, &out->session);
   if (key == "kind") return ReadKind(key, fields, &out->kind);
   if (key != "min_age_ms") return fields->FailUnknown(key);
@@ -162,6 +175,7 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
   const auto option = [&](std::string_view key) {
     if (key == "lost") return fields.Optional(key, &out->lost);
     if (key == "exclusive") return fields.Optional(key, &out->exclusive);
+    if (key == "instance") return ReadUint63(key, &fields, &out->instance);
     return fields.FailUnknown(key);
   };
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
@@ -229,7 +243,14 @@ bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* erro
 bool DecodeToken(Method method, std::string_view params, TokenParams* out, RequestError* error) {
   Params fields(method, params, error);
   *out = TokenParams{};
-  return fields.OpenArray(1) && fields.Required("token_id", &out->token_id) && fields.Close();
+  if (method != Method::kRelease) {
+    return fields.OpenArray(1) && fields.Required("token_id", &out->token_id) && fields.Close();
+  }
+  const auto option = [&](std::string_view key) {
+    return key == "outcome" ? ReadOutcome(key, &fields, &out->outcome) : fields.FailUnknown(key);
+  };
+  return fields.OpenArray(2) && fields.Required("token_id", &out->token_id) &&
+         (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
 }
 
 bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error) {
@@ -276,6 +297,7 @@ bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* er
   const auto filter = [&](std::string_view key) {
     if (key == "flow_id") return fields.Optional(key, &out->flow_id);
     if (key == "client_id") return fields.Optional(key, &out->client_id);
+    if (key == "instance") return fields.Optional(key, &out->instance);
     if (key == "kind") return ReadKind(key, &fields, &out->kind);
     return fields.FailUnknown(key);
   };

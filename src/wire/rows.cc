@@ -25,6 +25,7 @@ inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
     Field{"deadline_ms", &TokenRow::deadline_ms},
     Field{"online", &TokenRow::online},
     Field{"param", &TokenRow::param},
+    Field{"instance", &TokenRow::instance},
 };
 
 template <>
@@ -83,6 +84,19 @@ bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::vector<FlowRo
   return fields->TakeMissing() || ReadRow(fields, &row->emplace_back());
 }
 
+// Likewise.
+void PackValue(const std::vector<std::string>& texts, Packer* packer) {
+  packer->pack_array(static_cast<uint32_t>(texts.size()));
+  for (const std::string& text : texts) PackString(text, packer);
+}
+bool ReadValue(std::string_view key, FieldReader* fields,
+               std::optional<std::vector<std::string>>* texts) {
+  if (fields->TakeMissing()) return true;
+  texts->emplace();
+  return fields->ForEachElement(key,
+                                [&] { return fields->Required(key, &(*texts)->emplace_back()); });
+}
+
 template <>
 inline constexpr auto kFieldsOf<SessionRow> = std::tuple{
     Field{"session", &SessionRow::session},
@@ -97,6 +111,10 @@ inline constexpr auto kFieldsOf<SessionRow> = std::tuple{
     Field{"offline_since_ms", &SessionRow::offline_since_ms},
     Field{"waiters", &SessionRow::waiters},
     Field{"hosts", &SessionRow::hosts},
+    Field{"instance", &SessionRow::instance},
+    Field{"instances", &SessionRow::instances},
+    Field{"addresses", &SessionRow::addresses},
+    Field{"last_message_ms", &SessionRow::last_message_ms},
 };
 
 template <>
@@ -108,6 +126,7 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
     Field{"count", &HistoryRow::count},         Field{"fence", &HistoryRow::fence},
     Field{"issued_ms", &HistoryRow::issued_ms}, Field{"held_ms", &HistoryRow::held_ms},
     Field{"note", &HistoryRow::note},           Field{"param", &HistoryRow::param},
+    Field{"instance", &HistoryRow::instance},   Field{"outcome", &HistoryRow::outcome},
 };
 
 template <>
@@ -134,6 +153,7 @@ inline constexpr auto kFieldsOf<WaiterRow> = std::tuple{
     Field{"since_ms", &WaiterRow::since_ms},
     Field{"deadline_ms", &WaiterRow::deadline_ms},
     Field{"param", &WaiterRow::param},
+    Field{"instance", &WaiterRow::instance},
 };
 
 // Rows without pages.

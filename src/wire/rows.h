@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
@@ -32,6 +33,8 @@ struct TokenRow {
   int64_t deadline_ms = 0;
   std::optional<bool> online;         // Of the session; absent when read offline.
   std::optional<ParamValue> param{};  // Of the rule's parameter; absent without one.
+  // Of the session; absent unless its client id has several. Offline: absent if it is 0.
+  std::optional<uint64_t> instance{};
 
   bool operator==(const TokenRow&) const = default;
 };
@@ -52,6 +55,8 @@ struct FlowCounters {
   uint64_t longest_wait_ms = 0;
   uint64_t kept = 0;
   uint64_t ended[kEndReasonCount] = {};  // By EndReason; on the wire by its name.
+  // Of releases, by CallOutcome; on the wire by its name. Those that ended well are not counted.
+  uint64_t outcomes[kCallOutcomeCount] = {};
   // How long ended tokens were held: "held_ms" on the wire.
   uint64_t held_p50_ms = 0;
   uint64_t held_p90_ms = 0;
@@ -129,6 +134,8 @@ FlowKey FlowKeyOf(const Row& row) {
   return {FlowId{row.flow_id}, FlowKindIf(row.param.has_value())};
 }
 
+inline constexpr size_t kSessionAddressesMax = 8;
+
 struct SessionRow {
   uint64_t session = 0;
   std::string name_space;  // "namespace"
@@ -140,8 +147,13 @@ struct SessionRow {
   uint64_t now_calls = 0;
   int64_t opened_ms = 0;
   std::optional<int64_t> offline_since_ms;
-  std::optional<uint64_t> waiters;  // Absent: none.
-  std::optional<uint64_t> hosts;    // That it is online from. Absent: one at most.
+  std::optional<uint64_t> waiters;      // Absent: none.
+  std::optional<uint64_t> hosts;        // That it is online from. Absent: one at most.
+  std::optional<uint64_t> instance{};   // Of the client id; absent if it is 0.
+  std::optional<uint64_t> instances{};  // That the client id has. Absent: one at most, or offline.
+  // HOST:PORT of its connections, kSessionAddressesMax at most. Absent: none, or offline.
+  std::optional<std::vector<std::string>> addresses{};
+  std::optional<int64_t> last_message_ms{};  // Absent: none since the server started, or offline.
 
   bool operator==(const SessionRow&) const = default;
 };
@@ -162,6 +174,9 @@ struct HistoryRow {
   int64_t held_ms = 0;                // From issued_ms to ended_ms.
   std::string note;                   // The administrator's reason; empty without one.
   std::optional<ParamValue> param{};  // As of TokenRow.
+  // Of the session; absent unless its client id had several then.
+  std::optional<uint64_t> instance{};
+  std::optional<std::string> outcome{};  // CallOutcomeName of a call that did not end well.
 
   bool operator==(const HistoryRow&) const = default;
 };
@@ -194,6 +209,7 @@ struct WaiterRow {
   int64_t since_ms = 0;
   int64_t deadline_ms = 0;
   std::optional<ParamValue> param{};
+  std::optional<uint64_t> instance{};  // As of TokenRow.
 
   bool operator==(const WaiterRow&) const = default;
 };

@@ -57,7 +57,7 @@ struct FlowFacts {
 struct DumpedToken {
   uint64_t token_id = 0;
   int64_t flow_id = 0;
-  std::string client_id;
+  std::string client_id;  // As OwnerOf names it.
   int64_t count = 0;
   uint64_t fence = 0;
   int64_t issued_ms = 0;

@@ -25,8 +25,8 @@ bool EndsMany(Action action) {
 }
 
 bool IsAmongMany(const Operation& operation, const std::string& client, int64_t flow_id) {
-  return operation.action == Action::kReclaimClient ? operation.holder == client
-                                                    : operation.flow_id == flow_id;
+  if (operation.action != Action::kReclaimClient) return operation.flow_id == flow_id;
+  return operation.holder == client.substr(0, client.find('#'));  // All instances.
 }
 
 // Whether the session's connection broke in between, and with it perhaps its memory.

@@ -64,6 +64,8 @@ class CrashLoop {
     for (int i = 0; i < 5; ++i) {
       AddClient({.client_id = "client-" + std::to_string(i), .flow_ids = flows});
     }
+    // Another process of the last one, with tokens of its own.
+    AddClient({.client_id = "client-4", .instance = uint64_t{1} << 62, .flow_ids = flows});
     AddClient({.client_id = "mover", .name_space = RuleSets::kMoving, .flow_ids = {11, 12}});
     // Nobody can release what such a connection leaves behind, so it uses what ends by itself.
     for (int i = 0; i < 2; ++i) {
@@ -364,7 +366,7 @@ class CrashLoop {
     for (const auto& token : cycle->ledger.tokens) {
       held[token.client_id].push_back(token.token_id);
     }
-    for (auto& client : clients_) client->SetHeld(held[client->client_id()]);
+    for (auto& client : clients_) client->SetHeld(held[client->owner()]);
   }
 
   void JudgeBackup(Cycle* cycle) {

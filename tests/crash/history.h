@@ -68,6 +68,11 @@ enum class Outcome {
   kDone,
 };
 
+// A session that can be come back to: its client id, and #INSTANCE unless that is 0.
+inline std::string OwnerOf(const std::string& client_id, uint64_t instance) {
+  return instance == 0 ? client_id : client_id + "#" + std::to_string(instance);
+}
+
 struct Operation {
   int64_t number = 0;
   std::string client;

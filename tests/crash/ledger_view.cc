@@ -25,7 +25,10 @@ LedgerView ReadLedger(const testing::Source& source) {
     DumpedToken token;
     token.token_id = row.at("token_id").get<uint64_t>();
     token.flow_id = row.at("flow_id").get<int64_t>();
-    token.client_id = row.at("client_id").get<std::string>();
+    // A number of 63 bits is a text in JSON lines.
+    const auto& instance = row.at("instance");
+    token.client_id = OwnerOf(row.at("client_id").get<std::string>(),
+                              instance.is_null() ? 0 : std::stoull(instance.get<std::string>()));
     if (!row.at("param").is_null()) {
       token.flow_id = LaneOfKey(row.at("param").get<std::string>());
     }

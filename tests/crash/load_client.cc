@@ -22,9 +22,11 @@ constexpr int64_t kRpcAlreadyRelease = 7;
 bool LoadClient::Connect(const std::string& address) {
   rpc_ = testing::RpcClient(address);
   if (!rpc_.connected()) return false;
-  name_ = options_.client_id.empty() ? "@" + rpc_.local_address() : options_.client_id;
+  name_ = options_.client_id.empty() ? "@" + rpc_.local_address() : owner();
+  Json hello = {{"lost", true}};
+  if (options_.instance != 0) hello["instance"] = options_.instance;
   if (!options_.client_id.empty() &&
-      !rpc_.Call("hello", {1, options_.name_space, options_.client_id, {{"lost", true}}}).ok()) {
+      !rpc_.Call("hello", {1, options_.name_space, options_.client_id, hello}).ok()) {
     return false;
   }
   log_->Link(name_, true);

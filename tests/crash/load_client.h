@@ -27,6 +27,7 @@ namespace nowcalls::crash {
 
 struct LoadOptions {
   std::string client_id;  // Empty: a connection without hello.
+  uint64_t instance = 0;  // Of the client id.
   std::string name_space = "default";
   std::vector<int64_t> flow_ids;     // Those it uses.
   size_t held_max = 40;              // About as many tokens as it holds at most.
@@ -47,6 +48,8 @@ class LoadClient {
       : options_(std::move(options)), prng_(seed), next_request_(1 + prng_.Below(1'000'000'000)) {}
 
   const std::string& client_id() const { return options_.client_id; }
+  // The session that can be come back to, as DumpedToken names it; empty: there is none.
+  std::string owner() const { return OwnerOf(options_.client_id, options_.instance); }
 
   // The tokens it may release and keep from now on.
   void SetHeld(std::vector<uint64_t> tokens) { held_ = std::move(tokens); }
@@ -92,7 +95,7 @@ class LoadClient {
   std::vector<uint64_t> held_;
   std::unique_ptr<HistoryWriter> log_;
   testing::RpcClient rpc_;
-  std::string name_;                    // As the ledger has it: the client id, or "@HOST:PORT".
+  std::string name_;                    // Its owner(), or "@HOST:PORT".
   std::map<uint64_t, Call> in_flight_;  // By msgid.
   size_t waiting_ = 0;                  // Of these, acquires that may wait.
   std::map<uint64_t, Wanted> wanted_;   // By request id.

@@ -266,7 +266,11 @@ void EncodeClient(Method method, const RequestContext& context, ByteSource* inpu
       const uint8_t who = input->Byte();
       const std::string client = Client(who / 8);
       const auto id = who < 192 ? std::optional<std::string_view>(client) : std::nullopt;
-      return wire::EncodeHelloRequest(msgid, {.name_space = Namespace(who), .client_id = id}, out);
+      return wire::EncodeHelloRequest(msgid,
+                                      {.name_space = Namespace(who),
+                                       .client_id = id,
+                                       .instance = who % 3 == 2 ? who : uint64_t{0}},
+                                      out);
     }
     case Method::kAcquire: return wire::EncodeAcquireRequest(msgid, Acquire(input), out);
     case Method::kAcquireAll: return EncodeAcquireAll(msgid, input, out);
@@ -328,7 +332,9 @@ MadeRequest MakeRequest(const RequestContext& context, ByteSource* input) {
       Notification(method, token, &made);
       return made;
     }
-    wire::EncodeTokenRequest(context.msgid, method, token, &out);
+    const auto outcome = static_cast<CallOutcome>(choice / 64 % kCallOutcomeCount);
+    method == Method::kRelease ? wire::EncodeReleaseRequest(context.msgid, token, outcome, &out)
+                               : wire::EncodeTokenRequest(context.msgid, method, token, &out);
   } else if (IsAdmin(method)) {
     EncodeAdmin(method, context, input, &out);
   } else if (IsListing(method)) {

@@ -18,14 +18,15 @@ namespace {
 
 // Members that only a running server knows.
 const std::set<std::string> kLiveOnly = {"online",           "level",       "sessions",
-                                         "offline_since_ms", "connections", "hosts"};
+                                         "offline_since_ms", "connections", "hosts",
+                                         "instances",        "addresses",   "last_message_ms"};
 
 // A member that the rows of a ledger lack: only a server counts what happened since it began.
 bool OnlyLive(const std::string& name) {
   constexpr std::string_view kCounters[] = {
       "granted", "granted_from_queue", "queued", "longest_wait_ms", "kept", "reclaimed", "waiters"};
-  constexpr std::string_view kPrefixes[] = {"refused", "shadow_refused", "ended_", "held_",
-                                            "waited_"};
+  constexpr std::string_view kPrefixes[] = {"refused", "shadow_refused", "ended_",
+                                            "held_",   "waited_",        "outcome_"};
   return kLiveOnly.contains(name) ||
          std::any_of(std::begin(kCounters), std::end(kCounters),
                      [&](std::string_view counter) { return name == counter; }) ||

@@ -42,6 +42,39 @@ void WaitForHistory(RpcClient* client, size_t entries) {
   REQUIRE(PollUntil(kPatienceMs, [&] { return HistorySize(client) >= entries; }));
 }
 
+TEST_CASE("calls that failed or timed out are counted and told, live and after kill -9 alike") {
+  TestServer server(QuickRules());
+  RpcClient alice = server.Connect("alice");
+  Release(&alice, Acquire(&alice, 3).token_id);
+  const auto release = [&alice](uint64_t token, const char* outcome) {
+    return ResultOf(&alice, "release", {token, {{"outcome", outcome}}}).at(0);
+  };
+  const uint64_t failed = Acquire(&alice, 3).token_id;
+  CHECK(release(failed, "failed") == kStatusReleaseOk);
+  CHECK(release(failed, "failed") == kStatusAlreadyRelease);
+  CHECK(release(Acquire(&alice, 3).token_id, "timeout") == kStatusReleaseOk);
+  CHECK(release(Acquire(&alice, 3).token_id, "ok") == kStatusReleaseOk);
+  CHECK(ErrorOf(&alice, "release", {failed, {{"outcome", "lost"}}}).error_name == "BAD_PARAMS");
+  const Json counters = ResultOf(&alice, "flow", Json::array({3})).at("counters");
+  CHECK(counters.at("outcomes") == Json({{"failed", 1}, {"timeout", 1}}));
+  CHECK(counters.at("ended").at("released") == 4);
+  CHECK(ResultOf(&alice, "info").at("totals").at("outcomes") ==
+        Json({{"failed", 1}, {"timeout", 1}}));
+  const auto outcomes = [](const Source& source) {
+    std::vector<std::string> words;
+    for (const Json& row : AdminRows(source, {"history", "--reason", "released"})) {
+      words.push_back(row.at("outcome").get<std::string>());
+    }
+    return words;
+  };
+  const std::vector<std::string> both = {"timeout", "failed"};
+  CHECK(outcomes(Live(server)) == both);
+  server.server().Kill9();
+  CHECK(outcomes(Offline(server)) == both);
+  server.server().Start();
+  CHECK(outcomes(Live(server)) == both);
+}
+
 TEST_CASE("every way a token ends but a release in time is told, live and after kill -9 alike") {
   Json rules = QuickRules();
   rules.push_back(RuleJson(4, 100));
@@ -167,7 +200,7 @@ TEST_CASE("history is filtered and limited alike, live and offline") {
   }
   const std::string table = RunAdmin(Offline(server), {"history", "--format", "table"}).out;
   CHECK(table.starts_with("ENDED_AGO  REASON "));
-  CHECK(RunAdmin(Offline(server), {"history", "--reason", "released"}).exit_code == 64);
+  CHECK(RunAdmin(Offline(server), {"history", "--reason", "cancelled"}).exit_code == 64);
 }
 
 TEST_CASE("the history holds as many entries as it is set to, and fewer after a smaller setting") {

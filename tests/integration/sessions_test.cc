@@ -130,6 +130,97 @@ TEST_CASE("a client id that is online from two hosts is shown with their number"
   CHECK(PollUntil(kPatienceMs, [&] { return hosts() == 1; }));
 }
 
+Json HelloOfInstance(RpcClient* client, uint64_t instance) {
+  return ResultOf(client, "hello", {1, "default", "worker", {{"instance", instance}}});
+}
+
+TEST_CASE("two processes with one client id from one address share nothing, and are told apart") {
+  TestServer server({RuleJson(1, 10)});
+  const Source live = Source::Live(server.address());
+  constexpr uint64_t kGreatest = INT64_MAX;
+  RpcClient one(server.address());
+  RpcClient two(server.address());
+  HelloOfInstance(&one, 5);
+  CHECK(RunAdmin(live, {"sessions", "--format", "table"}).out.find("INSTANCE") ==
+        std::string::npos);
+  HelloOfInstance(&two, kGreatest);
+  const Grant grant = Acquire(&one, 1);
+  Acquire(&two, 1);
+  CHECK(Release(&two, grant.token_id) == kStatusAlreadyRelease);
+  CHECK(server.server().LogHas("another instance of it is online"));
+  const std::string table = RunAdmin(live, {"sessions", "--format", "table"}).out;
+  CHECK(table.find("INSTANCE") != std::string::npos);
+  CHECK(table.find(std::to_string(kGreatest)) != std::string::npos);
+  const auto rows = AdminRows(live, {"tokens", "--client", "worker", "--instance", "5"});
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].at("token_id") == grant.token_id);
+  CHECK(rows[0].at("instance") == "5");
+  RpcClient third(server.address());
+  CHECK(ErrorOf(&third, "hello", {1, "default", "worker", {{"instance", 7}, {"exclusive", true}}})
+            .error_name == "CONFLICT");
+  const auto reclaimed = RunAdmin(live, {"reclaim", "--client", "worker", "--namespace", "default",
+                                         "--instance", "5", "--reason", "hung", "--yes"});
+  CHECK(reclaimed.exit_code == 0);
+  CHECK(NowCalls(&two, 1) == 1);
+  const auto history = AdminRows(live, {"history"});
+  REQUIRE(history.size() == 1);
+  CHECK(history[0].at("instance") == "5");
+}
+
+TEST_CASE("the ghost of a worker ends by its own offline time though the worker is back") {
+  TestServer server({RuleJson(1, 1, {{"resourceTimeout", 600'000}, {"clientOfflineTime", 50}})});
+  RpcClient watcher = server.Connect("watcher");
+  RpcClient ghost(server.address());
+  HelloOfInstance(&ghost, 1);
+  Acquire(&ghost, 1);
+  RpcClient worker(server.address());
+  CHECK(HelloOfInstance(&worker, 2).at(3) == 0);
+  ghost.Close();
+  CHECK(PollUntil(kPatienceMs, [&] { return Acquire(&worker, 1).status == kStatusOk; }));
+}
+
+TEST_CASE("an instance has its tokens again after kill -9, and the others theirs") {
+  TestServer server({RuleJson(1, 10)});
+  RpcClient one(server.address());
+  HelloOfInstance(&one, 5);
+  const Grant grant = Acquire(&one, 1);
+  RpcClient without = server.Connect("worker");
+  const Grant other = Acquire(&without, 1, 2);
+  server.server().Restart();
+  RpcClient stranger(server.address());
+  CHECK(HelloOfInstance(&stranger, 6).at(3) == 0);
+  CHECK(Release(&stranger, grant.token_id) == kStatusAlreadyRelease);
+  RpcClient back(server.address());
+  CHECK(HelloOfInstance(&back, 5).at(3) == 1);
+  CHECK(Release(&back, other.token_id) == kStatusAlreadyRelease);
+  CHECK(Release(&back, grant.token_id) == kStatusReleaseOk);
+  RpcClient plain(server.address());
+  CHECK(ResultOf(&plain, "hello", {1, "default", "worker"}).at(3) == 1);
+}
+
+TEST_CASE("a session is listed with its addresses and the time of its last message") {
+  TestServer server({RuleJson(1, 10)});
+  RpcClient alice = server.Connect("alice");
+  RpcClient watcher = server.Connect("watcher");
+  const Json row = SessionRow(&watcher, "alice");
+  CHECK(row.at("addresses") == Json::array({alice.local_address()}));
+  const auto heard_ms = row.at("last_message_ms").get<int64_t>();
+  CHECK(PollUntil(kPatienceMs, [&] {
+    ResultOf(&alice, "ping");
+    return SessionRow(&watcher, "alice").at("last_message_ms") > heard_ms;
+  }));
+  const auto table = RunAdmin(Source::Live(server.address()),
+                              {"sessions", "--client", "alice", "--format", "table", "--wide"});
+  CHECK(table.out.find("ADDRESSES") != std::string::npos);
+  CHECK(table.out.find(alice.local_address()) != std::string::npos);
+  Acquire(&alice, 1);
+  server.server().Restart();
+  RpcClient again(server.address());
+  const Json cold = SessionRow(&again, "alice");
+  CHECK_FALSE(cold.contains("addresses"));
+  CHECK_FALSE(cold.contains("last_message_ms"));
+}
+
 TEST_CASE("the same client id in another namespace is another client") {
   TestServer server({RuleJson(1, 10)});
   RpcClient alice = server.Connect("alice");

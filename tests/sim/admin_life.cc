@@ -1,6 +1,8 @@
 #include "sim/admin_life.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 namespace nowcalls::sim {
 
@@ -55,7 +57,11 @@ void AdminLife::Change() {
     const std::vector<std::string> owners = world_->Owners();
     const std::string& owner = owners[prng_.Below(owners.size())];
     const size_t slash = owner.find('/');
-    admin.ReclaimClient(owner.substr(0, slash), owner.substr(slash + 1), limit);
+    const size_t end = std::min(owner.find('#'), owner.size());
+    std::optional<uint64_t> instance;
+    if (end < owner.size() && held.size() % 2 == 0) instance = std::stoull(owner.substr(end + 1));
+    admin.ReclaimClient(owner.substr(0, slash), owner.substr(slash + 1, end - slash - 1), instance,
+                        limit);
   }
 }
 

@@ -17,7 +17,7 @@ class Dumper : public store::LedgerVisitor {
   Status OnWatermark(int64_t) override { return {}; }
   Status OnRule(const ledger::RuleEntry&) override { return {}; }
   Status OnSession(const ledger::Session& session) override {
-    owners_[session.id.value] = session.name_space + "/" + session.client_id;
+    owners_[session.id.value] = OwnerText(session.name_space, session.client_id, session.instance);
     ++dump.sessions;
     return {};
   }

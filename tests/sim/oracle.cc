@@ -96,7 +96,7 @@ void Oracle::AddEnders(Token* token) {
     const SeenToken& seen = token->seen;
     const bool hits = op.kind == Kind::kCancel
                           ? op.owner == seen.owner && op.request_id == seen.request_id
-                          : IsOfReclaim(op, seen.flow) || op.owner == seen.owner;
+                          : IsOfReclaim(op, seen.flow) || StandsFor(op.owner, seen.owner);
     if (hits) token->enders.insert(id);
   }
 }
@@ -373,7 +373,9 @@ OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by
   ender_ops_.push_back(last_op_);
   for (const uint64_t id : present_) {
     const SeenToken& seen = tokens_[id].seen;
-    if (seen.owner == op.owner || IsOfReclaim(op, seen.flow)) tokens_[id].enders.insert(last_op_);
+    if (StandsFor(op.owner, seen.owner) || IsOfReclaim(op, seen.flow)) {
+      tokens_[id].enders.insert(last_op_);
+    }
   }
   return last_op_;
 }
@@ -386,7 +388,7 @@ void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
     if (!carried_out) token.enders.erase(op_id);
-    const bool its = token.seen.owner == op.owner || IsOfReclaim(op, token.seen.flow);
+    const bool its = StandsFor(op.owner, token.seen.owner) || IsOfReclaim(op, token.seen.flow);
     if (carried_out && !more && its && token.answered < op.asked) SetGone(&token);
   }
 }

@@ -45,6 +45,7 @@
 #include "sim/hindrances.h"
 #include "sim/level_history.h"
 #include "sim/network.h"
+#include "sim/owners.h"
 #include "sim/timeline.h"
 
 namespace nowcalls::sim {
@@ -104,7 +105,7 @@ struct WaitersLook {
 };
 // One row of it.
 struct SeenWaiter {
-  std::string owner;
+  std::string owner;  // Or AllInstances (owners.h).
   int64_t flow = 0;
   int64_t count = 0;
   bool prioritized = false;
@@ -213,7 +214,7 @@ class Oracle {
   void KeepAnswered(OpId op_id, bool kept, std::optional<int64_t> told_hold_ms);
   OpId CancelAsked(const std::string& owner, uint64_t request_id, LinkId link = kNoLink);
   void CancelAnswered(OpId op_id, bool ended);
-  // Of all tokens of a flow, or of an owner; the other is 0 or empty.
+  // Of all tokens of a flow, or of an owner or AllInstances (owners.h); the other is 0 or empty.
   // `kind`: of the flow's rules; none: both.
   OpId ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by = TakeBack::kReclaim,
                        std::optional<FlowKind> kind = {});

@@ -21,7 +21,7 @@ std::vector<OpId> Oracle::WaitersLike(const SeenWaiter& waiter, uint64_t since) 
   for (const auto& [id, op] : operations_) {
     const bool may_wait = op.kind == Kind::kAcquire && op.life == life_ && op.terms.wait_ms > 0 &&
                           op.answered >= since;
-    if (!may_wait || op.owner != waiter.owner || op.flow != waiter.flow) continue;
+    if (!may_wait || !StandsFor(waiter.owner, op.owner) || op.flow != waiter.flow) continue;
     if (op.count != waiter.count) continue;
     const bool shares = op.request_id != 0 && SharesRequestId(op);
     if (op.terms.prioritized == waiter.prioritized || shares) like.push_back(id);

@@ -95,16 +95,19 @@ void SimAdmin::ReclaimFlow(int64_t flow, std::optional<FlowKind> kind, uint32_t 
 }
 
 void SimAdmin::ReclaimClient(const std::string& name_space, const std::string& client_id,
-                             uint32_t limit) {
-  trace_->Add("admin: reclaims client ", client_id);
-  const OpId op = oracle_->ReclaimAllAsked(0, name_space + "/" + client_id);
+                             std::optional<uint64_t> instance, uint32_t limit) {
+  const std::string owner =
+      instance ? OwnerText(name_space, client_id, *instance) : AllInstances(name_space, client_id);
+  trace_->Add("admin: reclaims client ", owner);
+  const OpId op = oracle_->ReclaimAllAsked(0, owner);
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodeReclaimClientRequest(msgid,
                                          {.name_space = name_space,
                                           .client_id = client_id,
                                           .reason = "simulated",
-                                          .limit = limit},
+                                          .limit = limit,
+                                          .instance = instance},
                                          out);
       },
       AfterReclaim(op));

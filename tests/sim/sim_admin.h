@@ -32,7 +32,9 @@ class SimAdmin : public RpcCaller {
   void Reclaim(uint64_t token);
   // `kind`: of the flow's rules; none: both.
   void ReclaimFlow(int64_t flow, std::optional<FlowKind> kind, uint32_t limit);
-  void ReclaimClient(const std::string& name_space, const std::string& client_id, uint32_t limit);
+  // Of one instance, or of all.
+  void ReclaimClient(const std::string& name_space, const std::string& client_id,
+                     std::optional<uint64_t> instance, uint32_t limit);
   void Purge(int64_t flow, FlowKind kind);
 
  private:

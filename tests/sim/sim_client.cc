@@ -41,12 +41,14 @@ AcquireTerms Terms(const SimClient::Wanted& wanted, LinkId link) {
 }  // namespace
 
 std::string SimClient::owner() const {
-  return identity_.name_space + "/" + (named() ? identity_.client_id : "@" + peer());
+  return OwnerText(identity_.name_space, named() ? identity_.client_id : "@" + peer(),
+                   identity_.instance);
 }
 
 void SimClient::Open(bool steady) {
   Connect(steady);
   if (!may_send()) return;
+  if (identity_.restarts) ++identity_.instance;
   Say("connects as " + owner());
   if (!identity_.says_hello) return;
   oracle_->SessionAsked(link(), owner());
@@ -54,9 +56,12 @@ void SimClient::Open(bool steady) {
       named() ? std::optional<std::string_view>(identity_.client_id) : std::nullopt;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
-        wire::EncodeHelloRequest(
-            msgid, {.name_space = identity_.name_space, .client_id = id, .lost = identity_.listens},
-            out);
+        wire::EncodeHelloRequest(msgid,
+                                 {.name_space = identity_.name_space,
+                                  .client_id = id,
+                                  .lost = identity_.listens,
+                                  .instance = identity_.instance},
+                                 out);
       },
       [this, at = link(), session = owner()](const wire::Response* response) {
         if (response == nullptr) return;
@@ -328,7 +333,9 @@ void SimClient::Release(uint64_t token) {
   for (Held& held : held_) held.releasing |= held.token == token;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
-        wire::EncodeTokenRequest(msgid, wire::Method::kRelease, token, out);
+        // Whatever it says of its call, the token ends.
+        const auto outcome = static_cast<CallOutcome>(token % kCallOutcomeCount);
+        wire::EncodeReleaseRequest(msgid, token, outcome, out);
       },
       [this, op, token](const wire::Response* response) {
         if (response == nullptr) return;
@@ -419,7 +426,11 @@ void SimClient::ListWaiters() {
         std::vector<SeenWaiter> waiters;
         for (const wire::WaiterRow& row : *rows) {
           const int64_t flow = row.param ? LaneOfText(row.flow_id, row.param->bytes) : row.flow_id;
-          waiters.push_back({.owner = row.name_space + "/" + row.client_id,
+          // A client id of one instance is shown without it.
+          const std::string owner = row.instance
+                                        ? OwnerText(row.name_space, row.client_id, *row.instance)
+                                        : AllInstances(row.name_space, row.client_id);
+          waiters.push_back({.owner = owner,
                              .flow = flow,
                              .count = row.count,
                              .prioritized = row.prioritized,
@@ -431,7 +442,7 @@ void SimClient::ListWaiters() {
 
 void SimClient::Left() {
   Say("is disconnected");
-  if (named()) return;
+  if (named() && !identity_.restarts) return;
   held_.clear();
   unsettled_.clear();
 }

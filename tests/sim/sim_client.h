@@ -24,7 +24,11 @@ struct ClientIdentity {
   std::string name_space = "default";
   std::string client_id{};  // Empty: a session of the connection.
   bool says_hello = true;
-  bool listens = false;  // Asks to be told of tokens that are taken back.
+  bool listens = false;   // Asks to be told of tokens that are taken back.
+  uint64_t instance = 0;  // Of the client id.
+  // Each connection is another process, with an instance of its own from `instance` on, that knows
+  // nothing of the one before.
+  bool restarts = false;
 };
 
 class SimClient : public RpcCaller {
@@ -68,7 +72,7 @@ class SimClient : public RpcCaller {
   void ListWaiters();
 
   bool named() const { return !identity_.client_id.empty(); }
-  // NAMESPACE/CLIENT of the session, as listings show it.
+  // The session, as OwnerText names it.
   std::string owner() const;
 
   // Granted, and neither released nor known to be gone. Of a session that nobody can come back to
@@ -102,7 +106,7 @@ class SimClient : public RpcCaller {
   Answer AfterCalls(CallsId calls);
   void Say(std::string_view what) { trace_->Add(name(), ": ", what); }
 
-  const ClientIdentity identity_;
+  ClientIdentity identity_;
   Oracle* const oracle_;
   Trace* const trace_;
   std::vector<Held> held_;

@@ -73,10 +73,12 @@ RunResult Simulation::Run() {
   return result;
 }
 
-// Some share a client id, as processes of one host may; their request ids differ.
+// Some share a client id, as processes of one host may; their request ids differ. Some of those
+// that name themselves are an instance of their own, and some a new one with each connection.
 void Simulation::AddClients() {
   constexpr uint64_t kRequestIds = 1'000'000;
   Prng listening(world_.options().seed ^ 0x1057);
+  Prng instances(world_.options().seed ^ 0x1257);
   const auto count = static_cast<uint64_t>(prng_.Between(3, 10));
   for (uint64_t i = 1; i <= count; ++i) {
     ClientIdentity identity{.name = "client-" + std::to_string(i)};
@@ -89,6 +91,11 @@ void Simulation::AddClients() {
       identity.says_hello = false;
     }
     identity.listens = identity.says_hello && listening.Below(3) > 0;
+    if (!identity.client_id.empty() && instances.Below(2) == 0) {
+      constexpr uint64_t kInstances = uint64_t{1} << 40;
+      identity.instance = i * kInstances;
+      identity.restarts = instances.Below(3) == 0;
+    }
     SimClient& client = world_.AddClient(identity);
     lives_.push_back(std::make_unique<ClientLife>(&world_, &client, i * kRequestIds, prng_.Next()));
   }

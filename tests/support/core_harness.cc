@@ -376,14 +376,14 @@ void CoreHarness::InstallRules(const std::vector<core::Rule>& rules, std::string
 }
 
 core::SessionSlot CoreHarness::Hello(std::string_view client_id, std::string_view name_space) {
-  const auto hello = core_->Hello(step(), name_space, client_id, "@127.0.0.1:1");
+  const auto hello = core_->Hello(step(), {name_space, client_id, "@127.0.0.1:1"});
   REQUIRE(hello.status().ToString() == "ok");
   AfterCall();
   return hello->session;
 }
 
 core::SessionSlot CoreHarness::HelloUnnamed(std::string_view peer, std::string_view name_space) {
-  const auto hello = core_->Hello(step(), name_space, std::nullopt, peer);
+  const auto hello = core_->Hello(step(), {name_space, std::nullopt, peer});
   REQUIRE(hello.status().ToString() == "ok");
   AfterCall();
   return hello->session;

@@ -57,9 +57,9 @@ void ReclaimClient(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeReclaimClient(call.request.params, &params, &error))
     return ReplyError(call, error);
-  ReplyReclaimed(
-      call, call.core()->ReclaimClient(call.step, params.name_space, params.client_id, params.limit,
-                                       {call.connection->peer, params.reason}));
+  ReplyReclaimed(call, call.core()->ReclaimClient(
+                           call.step, {params.name_space, params.client_id, params.instance},
+                           params.limit, {call.connection->peer, params.reason}));
 }
 
 void ReclaimFlow(const Call& call) {

@@ -120,7 +120,8 @@ void Waiters(const Call& call) {
   wire::WaitersParams params;
   wire::RequestError error;
   if (!wire::DecodeWaiters(call.request.params, &params, &error)) return ReplyError(call, error);
-  core::WaiterFilter filter{.kind = params.kind, .client_id = params.client_id};
+  core::WaiterFilter filter{
+      .kind = params.kind, .client_id = params.client_id, .instance = params.instance};
   if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
   std::vector<wire::WaiterRow> rows;
   for (const core::WaiterPlace& waiter :
@@ -137,6 +138,7 @@ void Tokens(const Call& call) {
   core::TokenFilter filter;
   if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
   if (params.client_id.has_value()) filter.client_id = std::string(*params.client_id);
+  filter.instance = params.instance;
   if (params.session.has_value()) filter.session = SessionId{*params.session};
   filter.min_age_ms = params.min_age_ms;
   filter.kind = params.kind;

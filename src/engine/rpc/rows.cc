@@ -16,6 +16,12 @@ std::optional<ParamValue> ParamOf(const core::Core& core, core::TokenSlot slot) 
   return core.flows().keys().at(key).value;
 }
 
+// Where the client id has several.
+std::optional<uint64_t> InstanceOf(const core::SessionState& session) {
+  if (session.instances() < 2) return std::nullopt;
+  return session.instance;
+}
+
 }  // namespace
 
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
@@ -31,7 +37,8 @@ wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
           .issued_ms = entry.issued_ms,
           .deadline_ms = entry.deadline_ms,
           .online = session.online(),
-          .param = ParamOf(core, slot)};
+          .param = ParamOf(core, slot),
+          .instance = InstanceOf(session)};
 }
 
 namespace {
@@ -57,6 +64,7 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
   counters.kept = from.kept;
   std::copy(from.ended.begin(), from.ended.end(), counters.ended);
+  std::copy(from.outcomes.begin(), from.outcomes.end(), counters.outcomes + 1);
   const auto held = flow.held_times.Read();
   counters.held_p50_ms = held.Quantile(0.5);
   counters.held_p90_ms = held.Quantile(0.9);
@@ -132,6 +140,10 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
 }
 
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
+  std::optional<uint64_t> instance;
+  if (entry.instance != 0) instance = entry.instance;
+  std::optional<std::string> outcome;
+  if (entry.outcome != CallOutcome::kOk) outcome = CallOutcomeName(entry.outcome);
   return {.sequence = entry.sequence,
           .ended_ms = entry.ended_ms,
           .reason = std::string(EndReasonName(entry.reason)),
@@ -145,7 +157,9 @@ wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
           .issued_ms = entry.issued_ms,
           .held_ms = entry.ended_ms - entry.issued_ms,
           .note = entry.note,
-          .param = entry.param};
+          .param = entry.param,
+          .instance = instance,
+          .outcome = outcome};
 }
 
 wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use) {
@@ -180,12 +194,28 @@ wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& place) {
                       .prioritized = waiter.prioritized,
                       .place = place.place,
                       .since_ms = waiter.since_ms,
-                      .deadline_ms = waiter.deadline_ms};
+                      .deadline_ms = waiter.deadline_ms,
+                      .instance = InstanceOf(session)};
   if (waiter.lane.key_slot != core::kNoKey) {
     row.param = core.flows().keys().at(waiter.lane.key_slot).value;
   }
   return row;
 }
+
+namespace {
+
+std::optional<std::vector<std::string>> AddressesOf(const core::SessionState& session) {
+  if (!session.online()) return std::nullopt;
+  if (session.client == nullptr) return {{session.client_id.substr(1)}};
+  std::vector<std::string> addresses;
+  for (const std::string& peer : session.peers) {
+    if (addresses.size() == wire::kSessionAddressesMax) break;
+    addresses.push_back(peer);
+  }
+  return addresses;
+}
+
+}  // namespace
 
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session) {
   wire::SessionRow row;
@@ -196,7 +226,11 @@ wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session
   row.online = session.online();
   row.connections = session.connections;
   if (session.waiters > 0) row.waiters = session.waiters;
-  if (session.hosts.size() > 1) row.hosts = session.hosts.size();
+  if (session.hosts > 1 && session.instance == 0) row.hosts = session.hosts;
+  row.addresses = AddressesOf(session);
+  if (session.last_message_ms > 0) row.last_message_ms = session.last_message_ms;
+  if (session.instance != 0) row.instance = session.instance;
+  if (session.instances() > 1) row.instances = session.instances();
   row.tokens = session.tokens.size;
   row.now_calls = static_cast<uint64_t>(session.now_calls);
   row.opened_ms = session.opened_ms;

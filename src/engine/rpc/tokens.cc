@@ -17,8 +17,8 @@ constexpr std::string_view kDefaultNamespace = "default";
 // A client that did not say hello gets a session of its own. False: it cannot, and was told so.
 bool HasSession(const Call& call) {
   if (call.connection->session != core::kNoSession) return true;
-  Result<core::HelloAnswer> session =
-      call.core()->Hello(call.step, kDefaultNamespace, std::nullopt, "@" + call.connection->peer);
+  Result<core::HelloAnswer> session = call.core()->Hello(
+      call.step, {.name_space = kDefaultNamespace, .display_id = "@" + call.connection->peer});
   if (!session.ok()) {
     ReplyError(call, ErrorOf(session.status()));
     return false;
@@ -61,8 +61,11 @@ void Hello(const Call& call) {
                              "before the first acquire"});
   }
   Result<core::HelloAnswer> answer =
-      call.core()->Hello(call.step, params.name_space, params.client_id,
-                         "@" + call.connection->peer, params.exclusive);
+      call.core()->Hello(call.step, {.name_space = params.name_space,
+                                     .client_id = params.client_id,
+                                     .display_id = "@" + call.connection->peer,
+                                     .instance = params.instance,
+                                     .exclusive = params.exclusive});
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status()));
   call.connection->session = answer->session;
   if (params.lost) call.service.late->Listen(*call.connection);
@@ -197,7 +200,8 @@ void Release(const Call& call) {
   if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
   ReplyStatus(call,
-              call.core()->Release(call.step, call.connection->session, TokenId{params.token_id}));
+              call.core()->Release(call.step, call.connection->session, TokenId{params.token_id},
+                                   core::TokenScope::kSession, params.outcome));
 }
 
 void Keep(const Call& call) {

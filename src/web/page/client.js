@@ -2,14 +2,24 @@
 
 import { count, duration } from "./format.js";
 import { command, element, Figures, setText, Table } from "./dom.js";
-import { flowColumn, holderOf, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
+import { clientName, flowColumn, holderOf, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
 import { clientState } from "./lists.js";
+
+// "From 10.0.0.5:4711 and 10.0.0.5:4712." Of more than a few connections the first few.
+function addressesOf(row) {
+  const addresses = row.addresses ?? [];
+  if (addresses.length === 0) return "";
+  const more = row.connections - addresses.length;
+  const shown = more > 0 ? [...addresses, `${count(more)} more`] : addresses;
+  return `From ${new Intl.ListFormat("en").format(shown)}.`;
+}
 
 export class ClientView {
   constructor() {
     this.title = element("h1");
     this.place = element("p", { class: "place" });
     this.figures = new Figures("The client now");
+    this.addresses = element("p", { class: "told" });
     this.tokens = new Table({
       caption: "Tokens, the oldest first", columns: tokenColumns(flowColumn),
       key: (row) => row.token_id, empty: "It holds no token.",
@@ -20,7 +30,7 @@ export class ClientView {
       key: (row) => JSON.stringify([row.flow_id, row.param, row.place]),
       empty: "It waits for nothing.",
     });
-    this.body = element("div", {}, this.figures.root, this.tokens.root, this.more,
+    this.body = element("div", {}, this.figures.root, this.addresses, this.tokens.root, this.more,
                         this.waiters.root);
     this.root = element("section", {}, this.title, this.place, this.body);
   }
@@ -48,10 +58,10 @@ export class ClientView {
       return this.say("There is no such session: its client left, and holds nothing.");
     }
     this.body.hidden = false;
-    const text = JSON.stringify([row.client_id, row.namespace]);
+    const text = JSON.stringify([clientName(row), row.namespace]);
     if (text !== this.placeText) {
       this.placeText = text;
-      setText(this.title, row.client_id);
+      setText(this.title, clientName(row));
       this.place.replaceChildren(
         element("a", { href: `#/clients?namespace=${encodeURIComponent(row.namespace)}` },
                 row.namespace),
@@ -61,8 +71,11 @@ export class ClientView {
     this.figures.show({
       state: clientState(row), calls: count(row.now_calls), tokens: count(row.tokens),
       waiting: count(row.waiters), connections: count(row.connections),
+      "last message": row.last_message_age_ms === undefined
+        ? "–" : `${duration(row.last_message_age_ms)} ago`,
       "known for": duration(row.opened_age_ms),
     });
+    setText(this.addresses, addressesOf(row));
     this.tokens.show(tokens);
     setText(this.more, oldestOf(tokens, row.tokens, more));
     this.waiters.show(waiters);

@@ -4,16 +4,16 @@ import { count, duration, rate, words } from "./format.js";
 import { bar, command, element, Figures, setText, Table } from "./dom.js";
 import { badges, callsCell, flowCommand, hasEnded, Refusals } from "./flows.js";
 import { PointCharts } from "./charts.js";
-import { clientLink, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
+import { clientLink, clientName, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
 
 const HOLDER = {
-  title: "Client", name: "name", text: (row) => JSON.stringify([row.client_id, row.online]),
+  title: "Client", name: "name", text: (row) => JSON.stringify([clientName(row), row.online]),
   build: (row) => [clientLink(row), row.online === false ? " (offline)" : ""],
 };
 
 const WAITER = {
   title: "Client", name: "name",
-  text: (row) => row.client_id + (row.prioritized ? " (prioritized)" : ""),
+  text: (row) => clientName(row) + (row.prioritized ? " (prioritized)" : ""),
 };
 
 function keyColumns(view) {
@@ -43,6 +43,11 @@ function otherLink(row) {
 // {client_offline: 3} as {"client offline": "3"}.
 function byWord(counts) {
   return Object.fromEntries(Object.entries(counts ?? {}).map(([k, v]) => [words(k), count(v)]));
+}
+
+// What releases say of their calls.
+function callsBy(outcomes) {
+  return Object.fromEntries(Object.entries(byWord(outcomes)).map(([k, v]) => [`call ${k}`, v]));
 }
 
 export class FlowView {
@@ -102,7 +107,7 @@ export class FlowView {
     this.showHead(row, other);
     this.charts.show(points);
     this.refused.show(byWord(row.counters?.refused));
-    this.ended.show(byWord(row.counters?.ended));
+    this.ended.show({ ...byWord(row.counters?.ended), ...callsBy(row.counters?.outcomes) });
     if (!detail) return;
     this.holders.show(detail.tokens);
     setText(this.more, oldestOf(detail.tokens, row.tokens, detail.more_tokens));

@@ -29,16 +29,21 @@ export function waiterColumns(first) {
     { title: "Gives up in", numeric: true, text: (row) => duration(row.deadline_in_ms) },
     { title: "Key", text: (row) => row.param ?? "–" },
     { title: "Command", name: "command", text: (row) => `${row.flow_id} ${row.client_id}`,
-      build: (row) => command(`waiters --flow ${row.flow_id} --client ${quoted(row.client_id)}`) },
+      build: (row) => command(`waiters --flow ${row.flow_id} ${clientOf(row)}`) },
   ];
 }
 
-// Of a row of a client, a token or an ended one. The name may be that of a connection.
-export const holderOf = (row) =>
-  `--client ${quoted(row.client_id)} --namespace ${quoted(row.namespace)}`;
+// Of a row of a client, a token or a waiter. The name may be that of a connection.
+const clientOf = (row) => `--client ${quoted(row.client_id)}` +
+  (row.instance === undefined ? "" : ` --instance ${row.instance}`);
+export const holderOf = (row) => `${clientOf(row)} --namespace ${quoted(row.namespace)}`;
+
+// The instance is there where a client id has several processes.
+export const clientName = (row) =>
+  row.client_id + (row.instance === undefined ? "" : ` #${row.instance}`);
 
 export function clientLink(row) {
-  return element("a", { href: `#/client/${row.session}` }, row.client_id);
+  return element("a", { href: `#/client/${row.session}` }, clientName(row));
 }
 
 export const flowColumn = {

@@ -2,7 +2,7 @@
 
 import { count, duration, moment, words } from "./format.js";
 import { command, element, Table } from "./dom.js";
-import { clientLink, flowColumn, holderOf } from "./holders.js";
+import { clientLink, clientName, flowColumn, holderOf } from "./holders.js";
 import { Window } from "./window.js";
 
 class ListView {
@@ -42,21 +42,25 @@ class ListView {
 
 export function clientState(row) {
   if (row.online === false) return `offline for ${duration(row.offline_age_ms)}`;
+  if (row.instances > 1) return `online, one of ${row.instances} instances`;
   return row.hosts > 1 ? `online from ${row.hosts} hosts` : "online";
 }
 
 const CLIENT_COLUMNS = [
   { title: "Client", name: "name",
-    text: (row) => JSON.stringify([row.client_id, row.namespace]),
+    text: (row) => JSON.stringify([clientName(row), row.namespace]),
     build: (row) => [clientLink(row), element("small", {}, row.namespace)] },
   { title: "State", text: clientState },
   { title: "Calls", numeric: true, text: (row) => count(row.now_calls) },
   { title: "Tokens", numeric: true, text: (row) => count(row.tokens) },
   { title: "Waiting", numeric: true, text: (row) => count(row.waiters) },
   { title: "Connections", numeric: true, text: (row) => count(row.connections) },
+  { title: "Address", name: "id", text: (row) => row.addresses?.[0] ?? "–" },
+  { title: "Last message", numeric: true,
+    text: (row) => row.last_message_age_ms === undefined ? "–" : duration(row.last_message_age_ms) },
   { title: "Known for", numeric: true, text: (row) => duration(row.opened_age_ms) },
   { title: "Command", name: "command",
-    text: (row) => JSON.stringify([row.client_id, row.namespace]),
+    text: (row) => JSON.stringify([clientName(row), row.namespace]),
     build: (row) => command(`tokens ${holderOf(row)}`) },
 ];
 
@@ -73,6 +77,7 @@ export class ClientsView extends ListView {
 }
 
 const REASONS = {
+  released: "released in time, but its call did not end well",
   released_late: "released, but after the rule's resourceTimeout",
   client_offline: "its client stayed offline for clientOfflineTime",
   resource_timeout: "neither kept nor released in time",
@@ -85,10 +90,11 @@ const HISTORY_COLUMNS = [
     text: (row) => `${duration(row.ended_age_ms)} ${row.ended_ms}`,
     build: (row) => [`${duration(row.ended_age_ms)} ago`,
                      element("small", {}, moment(row.ended_ms))] },
-  { title: "Why", text: (row) => `${row.reason} ${row.note}`,
-    build: (row) => [words(row.reason), element("small", {}, row.note || REASONS[row.reason] || "")] },
-  { title: "Client", name: "name", text: (row) => JSON.stringify([row.client_id, row.namespace]),
-    build: (row) => [row.client_id, element("small", {}, row.namespace)] },
+  { title: "Why", text: (row) => `${row.reason} ${row.outcome ?? ""} ${row.note}`,
+    build: (row) => [words(row.reason) + (row.outcome ? `, call ${words(row.outcome)}` : ""),
+                     element("small", {}, row.note || REASONS[row.reason] || "")] },
+  { title: "Client", name: "name", text: (row) => JSON.stringify([clientName(row), row.namespace]),
+    build: (row) => [clientName(row), element("small", {}, row.namespace)] },
   flowColumn,
   { title: "Held for", numeric: true, text: (row) => duration(row.held_ms) },
   { title: "Calls", numeric: true, text: (row) => count(row.count) },
@@ -96,7 +102,8 @@ const HISTORY_COLUMNS = [
   { title: "Fence", numeric: true, name: "id", text: (row) => row.fence },
   { title: "Token", numeric: true, name: "id", text: (row) => row.token_id },
   { title: "Command", name: "command", text: (row) => row.sequence,
-    build: (row) => command(`history --flow ${row.flow_id} ${holderOf(row)}`) },
+    build: (row) => command(`history --flow ${row.flow_id} ` +
+                            holderOf({ ...row, instance: undefined })) },
 ];
 
 export class HistoryView extends ListView {

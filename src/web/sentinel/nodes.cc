@@ -32,6 +32,8 @@ struct Figures {
   uint64_t ended = 0;
   int64_t minute_pass = 0;
   int64_t minute_block = 0;
+  int64_t exceptions = 0;  // In the last second.
+  int64_t minute_exceptions = 0;
 
   void Add(const Figures& other) {
     now_calls += other.now_calls;
@@ -42,6 +44,8 @@ struct Figures {
     ended += other.ended;
     minute_pass += other.minute_pass;
     minute_block += other.minute_block;
+    exceptions += other.exceptions;
+    minute_exceptions += other.minute_exceptions;
   }
   int64_t rt() const { return ended == 0 ? 0 : static_cast<int64_t>(held_ms / ended); }
   bool idle() const { return now_calls == 0 && minute_pass == 0 && minute_block == 0; }
@@ -79,6 +83,7 @@ class FiguresOf {
     return {.granted = fitting(came.granted),
             .refused = fitting(came.refused),
             .ended = fitting(came.ended),
+            .exceptions = fitting(came.exceptions),
             .held_ms = came.held_ms};
   }
   static void AddSecond(const Point& point, Figures* figures) {
@@ -87,10 +92,12 @@ class FiguresOf {
     figures->success += point.ended;
     figures->held_ms += point.held_ms;
     figures->ended += point.ended;
+    figures->exceptions += point.exceptions;
   }
   static void AddToMinute(const Point& point, Figures* figures) {
     figures->minute_pass += point.granted;
     figures->minute_block += point.refused;
+    figures->minute_exceptions += point.exceptions;
   }
 
   const int64_t second_;
@@ -105,10 +112,10 @@ void AddFigures(const Figures& figures, int64_t unix_ms, ordered_json* node) {
   (*node)["totalQps"] = figures.pass + figures.block;
   (*node)["averageRt"] = figures.rt();
   (*node)["successQps"] = figures.success;
-  (*node)["exceptionQps"] = 0;
+  (*node)["exceptionQps"] = figures.exceptions;
   (*node)["oneMinutePass"] = figures.minute_pass;
   (*node)["oneMinuteBlock"] = figures.minute_block;
-  (*node)["oneMinuteException"] = 0;
+  (*node)["oneMinuteException"] = figures.minute_exceptions;
   (*node)["oneMinuteTotal"] = figures.minute_pass + figures.minute_block;
   (*node)["timestamp"] = unix_ms;
 }
@@ -170,13 +177,11 @@ struct MetricLine {
 void AppendLine(const MetricLine& line, std::string* text) {
   const Point& point = *line.point;
   const uint64_t rt = point.ended == 0 ? 0 : point.held_ms / point.ended;
-  constexpr std::string_view kNoExceptions = "|0|";
   constexpr std::string_view kNothingOccupied = "|0|";
   *text += std::to_string(point.unix_s * kMsPerSecond) + '|' + *line.resource + '|' +
            std::to_string(point.granted) + '|' + std::to_string(point.refused) + '|' +
-           std::to_string(point.ended);
-  *text += kNoExceptions;
-  *text += std::to_string(rt);
+           std::to_string(point.ended) + '|' + std::to_string(point.exceptions) + '|' +
+           std::to_string(rt);
   *text += kNothingOccupied;
   *text += std::to_string(point.now_calls) + "|0\n";
 }

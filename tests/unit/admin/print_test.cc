@@ -70,11 +70,11 @@ TEST_CASE("dump prints a token with all its fields") {
   CHECK(PrintList(Command::kDump, Format::kJsonl, OneToken()).out ==
         "{\"token_id\":77,\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\","
         "\"session\":1,\"count\":2,\"fence\":10,\"issued_ms\":997000,\"deadline_ms\":1001000,"
-        "\"online\":null,\"token\":\"77\",\"param\":null}\n");
+        "\"online\":null,\"token\":\"77\",\"param\":null,\"instance\":null}\n");
   CHECK(PrintList(Command::kDump, Format::kCsv, OneToken()).out ==
         "token_id,flow_id,namespace,client_id,session,count,fence,issued_ms,deadline_ms,online,"
-        "token,param\n"
-        "77,101,shop,cart-1,1,2,10,997000,1001000,,77,\n");
+        "token,param,instance\n"
+        "77,101,shop,cart-1,1,2,10,997000,1001000,,77,,\n");
   CHECK(PrintList(Command::kDump, Format::kTable, OneToken()).out ==
         "TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE    AGE  EXPIRES_IN  ONLINE  PARAM\n"
         "      77      101  shop       cart-1         2     10  2m13s      -2m09s  -       -\n");
@@ -111,12 +111,15 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null,\"keys\":null,"
         "\"held_sum_ms\":null,\"held_count\":null,\"waited_p50_ms\":null,"
         "\"waited_p90_ms\":null,\"waited_p99_ms\":null,\"waited_sum_ms\":null,"
-        "\"waited_count\":null,\"rate_values_forgotten\":null,\"kind\":\"flow\"}\n");
+        "\"waited_count\":null,\"rate_values_forgotten\":null,\"kind\":\"flow\","
+        "\"outcome_failed\":null,\"outcome_timeout\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
-        "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND\n"
+        "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND  FAILED  "
+        "TIMED_OUT\n"
         "    101  shop       resource-101          2     10       1   2m13s  no             -  "
-        "       -        -        -          -  no           -           -           -\n");
+        "       -        -        -          -  no           -           -           -       -  "
+        "        -\n");
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
 }
 
@@ -235,9 +238,9 @@ TEST_CASE("flow prints details for people and one object for programs") {
 TEST_CASE("sessions prints who holds what") {
   CHECK(PrintList(Command::kSessions, Format::kTable, OneToken()).out ==
         "SESSION  NAMESPACE  CLIENT_ID  KIND   ONLINE  CONNECTIONS  TOKENS  NOW_CALLS    AGE  "
-        "OFFLINE_FOR  WAITERS\n"
+        "OFFLINE_FOR  WAITERS  LAST_MESSAGE  ADDRESSES\n"
         "      1  shop       cart-1     named  -                 -       1          2  3m10s  "
-        "          -        -\n");
+        "          -        -             -  -\n");
 }
 
 TEST_CASE("sessions prints those that are asked for") {
@@ -268,16 +271,17 @@ TEST_CASE("history prints each end with all its fields") {
         "{\"sequence\":1,\"ended_ms\":999000,\"reason\":\"admin\",\"token_id\":76,"
         "\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\",\"session\":1,"
         "\"count\":2,\"fence\":9,\"issued_ms\":996000,\"held_ms\":3000,"
-        "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\",\"param\":null}\n");
+        "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\",\"param\":null,"
+        "\"instance\":null,\"outcome\":null}\n");
   CHECK(PrintList(Command::kHistory, Format::kCsv, builder).out ==
         "sequence,ended_ms,reason,token_id,flow_id,namespace,client_id,session,count,fence,"
-        "issued_ms,held_ms,note,token,param\n"
-        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76,\n");
+        "issued_ms,held_ms,note,token,param,instance,outcome\n"
+        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76,,,\n");
   CHECK(PrintList(Command::kHistory, Format::kTable, builder).out ==
         "ENDED_AGO  REASON  TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE  HELD  NOTE     "
-        "      PARAM\n"
+        "      PARAM  OUTCOME\n"
         "    2m11s  admin         76      101  shop       cart-1         2      9  3.0s  hung, "
-        "\"again\"  -\n");
+        "\"again\"  -      -\n");
 }
 
 TEST_CASE("rules list prints Sentinel's form with the namespace, or the main columns") {

@@ -78,7 +78,7 @@ class ServedLedger {
 
   // Grants so many tokens to `client`; their fences.
   std::vector<uint64_t> Take(const std::string& client, int count) {
-    const auto hello = core->Hello({now, &batch}, "app", client, "@127.0.0.1:1");
+    const auto hello = core->Hello({now, &batch}, {"app", client, "@127.0.0.1:1"});
     REQUIRE(hello.ok());
     std::vector<uint64_t> fences;
     for (int i = 0; i < count; ++i) {

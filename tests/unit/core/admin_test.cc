@@ -38,7 +38,7 @@ struct Fixture {
   std::string ReclaimClient(std::string_view client, uint32_t tokens_max,
                             std::string_view name_space = "app") {
     const ReclaimAnswer answer =
-        h.core().ReclaimClient(h.step(), name_space, client, tokens_max, kAct);
+        h.core().ReclaimClient(h.step(), {name_space, client}, tokens_max, kAct);
     if (!h.batch().empty()) h.Commit();
     REQUIRE(FindWrongBook(h.core()) == "");
     return Text(answer);

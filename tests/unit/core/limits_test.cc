@@ -141,39 +141,39 @@ TEST_CASE("beyond sessions_max a new client is refused, one that is known is not
   h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 1000}});
   const SessionSlot a = h.Hello("a");
   const SessionSlot b = h.Hello("b");
-  const Status full = h.core().Hello(h.step(), "app", "c", "@x").status();
+  const Status full = h.core().Hello(h.step(), {"app", "c", "@x"}).status();
   CHECK(full.ToString() ==
         "resource_exhausted: the server holds 2 sessions already (sessions_max)");
-  CHECK(h.core().Hello(h.step(), "app", std::nullopt, "@x").status().code() ==
+  CHECK(h.core().Hello(h.step(), {"app", std::nullopt, "@x"}).status().code() ==
         StatusCode::kResourceExhausted);
   CHECK(h.Hello("a") == a);
   // An offline session with tokens counts; without, it does not.
   h.Take(b, 1);
   h.Goodbye(b);
-  CHECK_FALSE(h.core().Hello(h.step(), "app", "c", "@x").ok());
+  CHECK_FALSE(h.core().Hello(h.step(), {"app", "c", "@x"}).ok());
   h.Pass(1000);
-  CHECK(h.core().Hello(h.step(), "app", "c", "@x").ok());
+  CHECK(h.core().Hello(h.step(), {"app", "c", "@x"}).ok());
 }
 
 TEST_CASE("beyond namespaces_max neither clients nor rules open a new one") {
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1}}, "one");
   const SessionSlot a = h.Hello("a", "two");
-  CHECK(h.core().Hello(h.step(), "three", "a", "@x").status().ToString() ==
+  CHECK(h.core().Hello(h.step(), {"three", "a", "@x"}).status().ToString() ==
         "resource_exhausted: the server knows 2 namespaces already (namespaces_max)");
   CHECK(testing::ReplaceRules(&h.core(), h.step(), "three", "[]").ToString() ==
         "resource_exhausted: the set would make 3 namespaces; at most 2 are allowed "
         "(namespaces_max)");
   CHECK(testing::ReplaceRules(&h.core(), h.step(), "two", "[]").ok());
   h.Goodbye(a);
-  CHECK(h.core().Hello(h.step(), "three", "a", "@x").ok());
+  CHECK(h.core().Hello(h.step(), {"three", "a", "@x"}).ok());
 }
 
 TEST_CASE("a refused hello leaves no namespace behind") {
   CoreHarness h(Tiny());
   h.Hello("a");
   h.Hello("b");
-  CHECK_FALSE(h.core().Hello(h.step(), "new", "c", "@x").ok());
+  CHECK_FALSE(h.core().Hello(h.step(), {"new", "c", "@x"}).ok());
   CHECK(h.core().flows().namespaces() == 1);
 }
 

@@ -37,6 +37,30 @@ std::string TextOf(const Notice& notice) {
   return text;
 }
 
+TEST_CASE("a line tells of a call that failed, and of the instance where there are several") {
+  CoreHarness h(Logging({.all = true}));
+  h.Rules({{.flow = 1}});
+  const auto hello = [&h](uint64_t instance) {
+    return h.core().Hello(h.step(), {"app", "a", "@x", instance})->session;
+  };
+  const SessionSlot one = hello(1);
+  h.core().Release(h.step(), one, h.Take(one, 1), TokenScope::kSession, CallOutcome::kFailed);
+  std::vector<Notice> ends = Ends(&h);
+  REQUIRE(ends.size() == 1);
+  CHECK(
+      TextOf(ends[0]).find(" from client a of namespace app ended: released, call failed after") !=
+      std::string::npos);
+  CHECK(TextOf(ends[0]).find("outcome=failed ") != std::string::npos);
+  CHECK(TextOf(ends[0]).find("instance") == std::string::npos);
+  hello(2);
+  h.core().Release(h.step(), one, h.Take(one, 1));
+  ends = Ends(&h);
+  REQUIRE(ends.size() == 1);
+  CHECK(TextOf(ends[0]).find("client a, instance 1 of namespace app") != std::string::npos);
+  CHECK(TextOf(ends[0]).find("instance=1 ") != std::string::npos);
+  CHECK(TextOf(ends[0]).find("outcome") == std::string::npos);
+}
+
 TEST_CASE("each end of a chosen flow is a line with all that is known of it") {
   CoreHarness h(Logging({.flows = {1}}));
   h.Rules({{.flow = 1}, {.flow = 2}});

@@ -268,8 +268,8 @@ class Life {
     }
     Result<ReclaimAnswer> answer = ReclaimAnswer{};
     if (what == 0) {
-      answer = h_.core().ReclaimClient(h_.step(), client.substr(0, 3), client.substr(4), kTokensMax,
-                                       kAct);
+      answer = h_.core().ReclaimClient(h_.step(), {client.substr(0, 3), client.substr(4)},
+                                       kTokensMax, kAct);
     } else if (what == 1) {
       answer = h_.core().ReclaimFlow(h_.step(), FlowId(flow), kTokensMax, kAct);
     } else {

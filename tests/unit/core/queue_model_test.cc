@@ -370,7 +370,7 @@ class QueueLife {
     }
     Result<ReclaimAnswer> answer = ReclaimAnswer{};
     if (what == 0) {
-      answer = h_.core().ReclaimClient(h_.step(), "app", client, kTokensMax, kAct);
+      answer = h_.core().ReclaimClient(h_.step(), {"app", client}, kTokensMax, kAct);
     } else if (what == 1) {
       answer = h_.core().ReclaimFlow(h_.step(), {FlowId{id}, kind}, kTokensMax, kAct);
     } else {

@@ -52,7 +52,7 @@ TEST_CASE("tokens, nowCalls, fences, sessions and rules are the same after a res
   CHECK(h.core().flows().rules() == 3);
   CHECK(h.core().books().sessions().size() == 3);
   CHECK(FindWrongBook(h.core()) == "");
-  REQUIRE(h.core().Hello(h.step(), "app", "a", "@x").ok());
+  REQUIRE(h.core().Hello(h.step(), {"app", "a", "@x"}).ok());
   CHECK(h.Acquire(h.Hello("a"), 2).level == 0);  // 0.5 x 1 session online.
 }
 

@@ -33,6 +33,9 @@ wire::Page<Row> Rows(const EngineReply& reply) {
   Result<wire::Page<Row>> page = [&] {
     if constexpr (std::is_same_v<Row, wire::TokenRow>) return wire::DecodeTokenPage(reply.result);
     if constexpr (std::is_same_v<Row, wire::FlowRow>) return wire::DecodeFlowPage(reply.result);
+    if constexpr (std::is_same_v<Row, wire::HistoryRow>) {
+      return wire::DecodeHistoryPage(reply.result);
+    }
     if constexpr (std::is_same_v<Row, wire::SessionRow>) {
       return wire::DecodeSessionPage(reply.result);
     }
@@ -263,6 +266,110 @@ TEST_CASE("a session tells of how many hosts it is online from, if they are seve
   CHECK(hosts() == 3);
   s.h.Disconnect(again);
   CHECK(hosts() == 2);
+}
+
+TEST_CASE("rows tell the instance of a session where its client id has several") {
+  MethodServer s;
+  // Behind those of the server's two clients.
+  const auto session = [&](size_t place) {
+    OutputBuffer out;
+    wire::EncodePageRequest(1, Method::kSessions, {}, &out);
+    return Rows<wire::SessionRow>(s.Call(out)).rows.at(2 + place);
+  };
+  const auto come = [&](uint64_t instance) {
+    const ConnectionId id = s.h.Connect("127.0.0.1:77");
+    OutputBuffer out;
+    wire::EncodeHelloRequest(1, {.name_space = "default", .client_id = "w", .instance = instance},
+                             &out);
+    s.h.Call(id, std::string(out.view()));
+    s.h.Call(id, AcquireRequest(9, 1, 1));
+    return id;
+  };
+  const auto tokens = [&] {
+    OutputBuffer out;
+    wire::EncodeTokensRequest(1, {.client_id = "w", .page = {}}, &out);
+    return Rows<wire::TokenRow>(s.Call(out)).rows;
+  };
+  come(5);
+  CHECK(session(0).instance == 5);
+  CHECK_FALSE(session(0).instances.has_value());
+  CHECK_FALSE(tokens().at(0).instance.has_value());
+  const ConnectionId second = come(6);
+  CHECK(session(1).instance == 6);
+  CHECK(session(0).instances == 2);
+  CHECK(session(1).instances == 2);
+  CHECK(tokens().at(0).instance == 5);
+  CHECK(tokens().at(1).instance == 6);
+  come(0);
+  CHECK_FALSE(session(2).instance.has_value());
+  CHECK(session(2).instances == 3);
+  s.h.Disconnect(second);
+  CHECK(session(0).instances == 3);  // It still holds a token.
+}
+
+TEST_CASE("a session tells its addresses, and when it was heard last") {
+  MethodServer s;
+  const auto session = [&] {
+    OutputBuffer out;
+    wire::EncodePageRequest(1, Method::kSessions, {}, &out);
+    return Rows<wire::SessionRow>(s.Call(out)).rows.at(2);
+  };
+  const auto come = [&](const std::string& peer) {
+    const ConnectionId id = s.h.Connect(peer);
+    s.h.Call(id, HelloRequest(1, "default", "w"));
+    return id;
+  };
+  const ConnectionId first = come("127.0.0.1:77");
+  const int64_t came_ms = s.h.now().ms;
+  CHECK(session().addresses == std::vector<std::string>{"127.0.0.1:77"});
+  s.h.Sleep(500);
+  CHECK(session().last_message_ms == came_ms);
+  OutputBuffer ping;
+  wire::EncodePlainRequest(2, Method::kPing, &ping);
+  s.h.Call(first, ping.view());
+  CHECK(session().last_message_ms == came_ms + 500);
+  for (int port = 10; port < 20; ++port) come("10.0.0.9:" + std::to_string(port));
+  CHECK(session().connections == 11);
+  CHECK(session().addresses->size() == 8);
+}
+
+TEST_CASE("the address of a connection without hello is its name, while it is online") {
+  MethodServer s;
+  const auto session = [&] {
+    OutputBuffer out;
+    wire::EncodePageRequest(1, Method::kSessions, {}, &out);
+    return Rows<wire::SessionRow>(s.Call(out)).rows.at(1);
+  };
+  CHECK(session().addresses == std::vector<std::string>{"127.0.0.1:2"});
+  CHECK(session().last_message_ms.has_value());
+  s.h.Disconnect(s.unnamed);
+  CHECK_FALSE(session().addresses.has_value());
+  CHECK(session().last_message_ms.has_value());
+}
+
+TEST_CASE("a release as a notification says how its call ended, too") {
+  MethodServer s;
+  OutputBuffer out;
+  wire::EncodeReleaseRequest(1, s.acquired[0].token_id, CallOutcome::kFailed, &out);
+  CHECK(s.Call(out).status() == TokenStatus::kReleaseOk);
+  OutputBuffer second;
+  wire::EncodeReleaseRequest(1, s.acquired[2].token_id, CallOutcome::kTimeout, &second);
+  // [0, 1, ... becomes [2, ...
+  const std::string notification = "\x93\x02" + std::string(second.view().substr(3));
+  s.h.Send(s.named, notification);
+  OutputBuffer history;
+  wire::EncodePageRequest(3, Method::kHistory, {}, &history);
+  const auto rows = Rows<wire::HistoryRow>(s.Call(history)).rows;
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].outcome == "timeout");
+  CHECK(rows[1].outcome == "failed");
+  CHECK(rows[1].reason == "released");
+  OutputBuffer flow;
+  wire::EncodeFlowRequest(4, 1, &flow);
+  const auto row = wire::DecodeFlowRow(s.Call(flow).result);
+  REQUIRE(row.ok());
+  CHECK(row->counters->outcomes[static_cast<size_t>(CallOutcome::kFailed)] == 1);
+  CHECK(row->counters->outcomes[static_cast<size_t>(CallOutcome::kTimeout)] == 0);
 }
 
 TEST_CASE("rules_load replaces a set, rules_list shows it as Sentinel writes it") {

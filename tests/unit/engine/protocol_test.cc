@@ -96,7 +96,7 @@ class Frames : public Protocol {
   }
   void Do(Connection* connection, const Visit& visit, uint32_t xid, uint64_t flow) {
     if (connection->session == core::kNoSession) {
-      auto hello = core_->Hello(visit.step, "default", std::nullopt, "@" + connection->peer);
+      auto hello = core_->Hello(visit.step, {"default", std::nullopt, "@" + connection->peer});
       REQUIRE(hello.ok());
       connection->session = hello->session;
     }
@@ -166,8 +166,8 @@ struct Machine {
   LateAnswers late{&core, &connections, &outputs};
   Closing closing{&core, &driver, &batches, &inputs, &outputs, &late};
   FramesOnly protocols{&core, &outputs};
-  Inputs inputs{limits,     &driver,  &connections, &batches, &buffers,
-                &protocols, &outputs, &late,        &closing};
+  Inputs inputs{limits,   &core,      &driver,  &connections, &batches,
+                &buffers, &protocols, &outputs, &late,        &closing};
   Connection* connection = connections.Add("10.0.0.1:7");
 };
 

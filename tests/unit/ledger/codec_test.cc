@@ -73,7 +73,7 @@ Recode RecodeOf(const std::string& name) {
       return id.ok() ? EncodeSessionKey(*id) : std::string();
     };
   }
-  if (name == "session_value") {
+  if (name == "session_value" || name == "session_value_instance") {
     return [&](std::string_view b) {
       const auto session = DecodeSession(session_key, b);
       return session.ok() ? EncodeSessionValue(*session) : std::string();
@@ -125,7 +125,7 @@ const std::vector<std::string>& Kinds() {
   static const std::vector<std::string> kinds = {
       "token_key",     "token_value", "token_value_keyed", "session_key",
       "session_value", "rule_key",    "rule_value",        "format",
-      "clock",         "seal",        "watermark"};
+      "clock",         "seal",        "watermark",         "session_value_instance"};
   return kinds;
 }
 
@@ -142,6 +142,8 @@ TEST_CASE("every entity has exactly its golden bytes") {
   CHECK(ToHex(TokenValueBytes(GreatestToken())) == ToHex(Golden().at("token_value_max")));
   CHECK(ToHex(EncodeSessionKey(SessionId(42))) == ToHex(Golden().at("session_key")));
   CHECK(ToHex(EncodeSessionValue(SampleSession())) == ToHex(Golden().at("session_value")));
+  CHECK(ToHex(EncodeSessionValue(SampleSessionOfInstance())) ==
+        ToHex(Golden().at("session_value_instance")));
   const Session connection{SessionId(44), SessionKind::kConnection, kSampleMs, "default",
                            "@10.0.0.8:51312"};
   CHECK(ToHex(EncodeSessionValue(connection)) == ToHex(Golden().at("session_value_connection")));
@@ -180,6 +182,8 @@ TEST_CASE("golden bytes decode to the entities they were made from") {
   const auto session = DecodeSession(Golden().at("session_key"), Golden().at("session_value"));
   REQUIRE(session.ok());
   CHECK(*session == SampleSession());
+  CHECK(*DecodeSession(Golden().at("session_key"), Golden().at("session_value_instance")) ==
+        SampleSessionOfInstance());
   const auto rules = DecodeRules(Golden().at("rule_key"), Golden().at("rule_value"));
   REQUIRE(rules.ok());
   CHECK(*rules == std::vector{SampleRule()});
@@ -252,10 +256,12 @@ TEST_CASE("every other version byte is refused and named") {
     if (name == "token_key" || name == "session_key" || name == "rule_key") continue;
     if (name == "format") continue;
     CAPTURE(name);
+    const int wanted = Golden().at(name)[0];
+    CHECK(wanted <= 2);
     for (int version = 0; version < 256; ++version) {
       std::string bytes = Golden().at(name);
       bytes[0] = static_cast<char>(version);
-      CHECK(RecoderFor(name)(bytes).empty() == (version != (name == "token_value_keyed" ? 2 : 1)));
+      CHECK(RecoderFor(name)(bytes).empty() == (version != wanted));
     }
   }
   std::string value = Golden().at("token_value");
@@ -427,6 +433,23 @@ TEST_CASE("the lower bound of a deadline parts the keys before it from those at 
   CHECK(TokenKeyLowerBound(INT64_MIN) == std::string(16, '\0'));
   CHECK(TokenKeyBytes({Family::kTokensShort, int64_t{1} << 62, TokenId(INT64_MAX)}) <
         TokenKeyLowerBound(INT64_MAX));
+}
+
+TEST_CASE("only a named session has an instance, of 63 bits, and 0 has the layout without one") {
+  const std::string& key = Golden().at("session_key");
+  std::string value = Golden().at("session_value_instance");
+  std::string greatest = value;
+  greatest.replace(greatest.size() - 8, 8, "\x7f\xff\xff\xff\xff\xff\xff\xff");
+  CHECK(DecodeSession(key, greatest)->instance == INT64_MAX);
+  std::string beyond = greatest;
+  beyond[beyond.size() - 8] = '\x80';
+  CHECK(DecodeSession(key, beyond).status().message() == "session value: instance is out of range");
+  std::string none = value;
+  none.replace(none.size() - 8, 8, std::string(8, '\0'));
+  CHECK(DecodeSession(key, none).status().message() == "session value: instance is 0");
+  value[1] = '\2';
+  CHECK(DecodeSession(key, value).status().message() ==
+        "session value: a session of a connection has an instance");
 }
 
 }  // namespace

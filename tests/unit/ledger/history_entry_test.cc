@@ -126,6 +126,52 @@ TEST_CASE("a block says that it has parameters only if it has") {
   CHECK(ProblemOf(value + '\xff') == "history value: number of entries is not between 1 and 256");
 }
 
+TEST_CASE("a block with an instance has its golden bytes, and they decode to it again") {
+  const std::string& key = GoldenEntries().at("history_key");
+  const std::string& value = GoldenEntries().at("history_block_marked");
+  CHECK(ToHex(EncodeHistoryValue(SampleMarkedHistoryBlock())) == ToHex(value));
+  CHECK(*DecodeHistory(key, value) == SampleMarkedHistoryBlock());
+  for (size_t size = 0; size < value.size(); ++size) {
+    CAPTURE(size);
+    CHECK(ProblemOf(value.substr(0, size)) != "ok");
+  }
+  CHECK(ProblemOf(value + "x") != "ok");
+}
+
+TEST_CASE("a release in time is an entry if its call failed, and has its golden bytes") {
+  HistoryEntry entry = SampleHistoryEntry();
+  entry.reason = EndReason::kReleased;
+  entry.outcome = CallOutcome::kFailed;
+  entry.note = "";
+  const std::string& value = GoldenEntries().at("history_value_failed");
+  CHECK(ToHex(ValueOf(entry)) == ToHex(value));
+  CHECK(*DecodeHistory(GoldenEntries().at("history_key"), value) == HistoryBlock{entry});
+  std::string admin = value;
+  admin[3] = '\6';
+  CHECK(ProblemOf(admin) == "history value: outcome is of no release");
+  CHECK(ProblemOf(value.substr(0, value.size() - 1) + '\3') == "history value: outcome is unknown");
+  CHECK(ProblemOf(value.substr(0, value.size() - 1) + '\0') ==
+        "history value: an entry has a mark that is not known, or of nothing");
+  std::string late = value;
+  late[3] = '\2';
+  CHECK(ProblemOf(late) == "ok");
+}
+
+TEST_CASE("a mark that is not known, or of nothing, is refused") {
+  HistoryEntry entry = SampleHistoryEntry();
+  entry.instance = 7;
+  const std::string value = ValueOf(entry);
+  const std::string entry_only = value.substr(0, value.size() - 9);
+  const std::string problem = "history value: an entry has a mark that is not known, or of nothing";
+  CHECK(ProblemOf(value) == "ok");
+  CHECK(ProblemOf(entry_only + '\x80') == problem);
+  CHECK(ProblemOf(entry_only + '\2' + std::string(8, '\0')) == problem);
+  CHECK(ProblemOf(entry_only + '\2' + std::string(8, '\xff')) ==
+        "history value: instance is out of range");
+  CHECK(ProblemOf(entry_only + '\0') ==
+        "history value: no entry needs marks, but the version says so");
+}
+
 TEST_CASE("a truncated or extended block is refused, also between two entries") {
   const std::string& value = GoldenEntries().at("history_block");
   for (size_t size = 0; size < value.size(); ++size) {
@@ -175,11 +221,11 @@ TEST_CASE("every other version byte of an entry is refused and named") {
   for (int version = 0; version < 256; ++version) {
     std::string value = GoldenEntries().at("history_value");
     value[0] = static_cast<char>(version);
-    if (version == 2 || version == 3) continue;
-    CHECK(ProblemOf(value) ==
-          (version == 1
-               ? "ok"
-               : "history value: version is " + std::to_string(version) + " instead of 1, 2 or 3"));
+    if (version >= 2 && version <= 4) continue;
+    CHECK(ProblemOf(value) == (version == 1
+                                   ? "ok"
+                                   : "history value: version is " + std::to_string(version) +
+                                         " instead of 1, 2, 3 or 4"));
   }
 }
 

@@ -42,6 +42,12 @@ inline Session SampleSession() {
   return {SessionId(42), SessionKind::kNamed, kSampleMs - 1000, "orders", "checkout-7"};
 }
 
+inline Session SampleSessionOfInstance() {
+  Session session = SampleSession();
+  session.instance = 0x0102030405060708;
+  return session;
+}
+
 inline RuleEntry SampleRule() { return {"orders", FlowId(1001), RuleState::kActive, kSampleJson}; }
 inline RuleEntry SampleRuleByValue() {
   return {"orders", FlowId(1001), RuleState::kDraining,
@@ -95,6 +101,13 @@ inline HistoryBlock SampleHistoryBlock() {
 inline HistoryBlock SampleKeyedHistoryBlock() {
   HistoryBlock block = SampleHistoryBlock();
   block[0].param.emplace(ParamType::kLong, std::string(7, '\xff') + '\xfe');
+  return block;
+}
+
+// The block above, the first entry with the instance of SampleSessionOfInstance.
+inline HistoryBlock SampleMarkedHistoryBlock() {
+  HistoryBlock block = SampleKeyedHistoryBlock();
+  block[0].instance = SampleSessionOfInstance().instance;
   return block;
 }
 

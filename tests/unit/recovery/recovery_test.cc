@@ -38,7 +38,7 @@ void FillStore(store::MemoryStore* store, const ClockSample& clock) {
   const std::string rules = R"([{"resource": "db", "count": 5, "clusterMode": true,
       "clusterConfig": {"flowId": 7, "thresholdType": 1, "resourceTimeout": 600000}}])";
   REQUIRE(core.ReplaceRules(step, core::RefsTo({{"shop", core::ParseRules(rules).value()}})).ok());
-  const auto hello = core.Hello(step, "shop", "client-a", "");
+  const auto hello = core.Hello(step, {"shop", "client-a", ""});
   REQUIRE(hello.ok());
   const auto answer = core.Acquire(step, hello->session, {.flow = FlowId{7}, .count = 2}, {});
   REQUIRE(answer.has_value());

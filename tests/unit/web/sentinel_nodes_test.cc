@@ -95,6 +95,20 @@ TEST_CASE("a node has the fields of Sentinel's NodeVo, and its threads are nowCa
         R"("oneMinuteException":0,"oneMinuteTotal":11,"timestamp":1700000001007}])");
 }
 
+TEST_CASE("calls that failed or timed out are exceptions") {
+  Series series;
+  FlowLook flow = LookAt(7, "default", "pay", {5, 2, 4, 400, 5});
+  flow.came.exceptions = 3;
+  series.Add(SnapshotAt(0, {flow}));
+  flow.came.exceptions = 1;
+  const Snapshot look = SnapshotAt(1, {flow});
+  series.Add(look);
+  const std::string nodes = ClusterNodes(look, series, true);
+  CHECK(nodes.find(R"("exceptionQps":1,)") != std::string::npos);
+  CHECK(nodes.find(R"("oneMinuteException":4,)") != std::string::npos);
+  CHECK(MetricLines(look, series, Seconds(0, 0)) == "1700000000000|pay|5|2|4|3|100|0|5|0\n");
+}
+
 TEST_CASE("a minute has sixty seconds") {
   Series series;
   Snapshot last;

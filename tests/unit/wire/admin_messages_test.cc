@@ -54,6 +54,9 @@ TEST_CASE("a client's requests to administrate are the golden bytes") {
   CheckBytes(Requests(), "reclaim_client", [](auto* o) {
     EncodeReclaimClientRequest(18, {"shop", "worker-7", "hung job", 1000}, o);
   });
+  CheckBytes(Requests(), "reclaim_client_instance", [](auto* o) {
+    EncodeReclaimClientRequest(18, {"shop", "worker-7", "hung job", 1000, 5}, o);
+  });
   CheckBytes(Requests(), "reclaim_flow", [](auto* o) {
     EncodeReclaimFlowRequest(19, {111, "hung job", 500}, o);
   });
@@ -96,6 +99,10 @@ TEST_CASE("the server reads the golden requests to administrate") {
   CHECK(client.client_id == "worker-7");
   CHECK(client.reason == "hung job");
   CHECK(client.limit == 1000);
+  CHECK_FALSE(client.instance.has_value());
+  REQUIRE(DecodeReclaimClient(Params("reclaim_client_instance", Method::kReclaimClient), &client,
+                              &error));
+  CHECK(client.instance == 5);
   ReclaimFlowParams flow;
   REQUIRE(DecodeReclaimFlow(Params("reclaim_flow", Method::kReclaimFlow), &flow, &error));
   CHECK(flow.flow_id == 111);

@@ -175,6 +175,10 @@ TEST_CASE("a client's requests are the golden bytes") {
         [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop", .client_id = "worker-7"}, o); });
   check("hello_without_client_id",
         [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop"}, o); });
+  check("hello_of_instance", [](Out* o) {
+    EncodeHelloRequest(
+        1, {.name_space = "shop", .client_id = "worker-7", .instance = 0x1122334455667788}, o);
+  });
   check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
   check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
@@ -210,6 +214,9 @@ TEST_CASE("a client's requests are the golden bytes") {
   check("waiters", [](Out* o) { EncodeWaitersRequest(27, {111, "worker-7", 100}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
   check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kGoldenToken, o); });
+  check("release", [](Out* o) { EncodeReleaseRequest(5, kGoldenToken, CallOutcome::kOk, o); });
+  check("release_failed",
+        [](Out* o) { EncodeReleaseRequest(5, kGoldenToken, CallOutcome::kFailed, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
   check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kGoldenToken, "hung job"}, o); });
   check("flow", [](Out* o) { EncodeFlowRequest(8, {111}, o); });
@@ -239,6 +246,9 @@ TEST_CASE("the server reads the golden requests of calls") {
   CHECK(hello.client_id == "worker-7");
   REQUIRE(DecodeHello(Params("hello_without_client_id", Method::kHello), &hello, &error));
   CHECK_FALSE(hello.client_id.has_value());
+  CHECK(hello.instance == 0);
+  REQUIRE(DecodeHello(Params("hello_of_instance", Method::kHello), &hello, &error));
+  CHECK(hello.instance == 0x1122334455667788);
   AcquireParams acquire;
   REQUIRE(DecodeAcquire(Params("acquire", Method::kAcquire), &acquire, &error));
   CHECK(acquire.flow_id == 111);
@@ -293,7 +303,12 @@ TEST_CASE("the server reads the golden requests of calls") {
   for (const char* name : {"release", "release_notification"}) {
     REQUIRE(DecodeToken(Method::kRelease, Params(name, Method::kRelease), &token, &error));
     CHECK(token.token_id == kGoldenToken);
+    CHECK(token.outcome == CallOutcome::kOk);
   }
+  REQUIRE(
+      DecodeToken(Method::kRelease, Params("release_failed", Method::kRelease), &token, &error));
+  CHECK(token.token_id == kGoldenToken);
+  CHECK(token.outcome == CallOutcome::kFailed);
   REQUIRE(DecodeToken(Method::kKeep, Params("keep", Method::kKeep), &token, &error));
   CHECK(token.token_id == kGoldenToken);
   CHECK(DecodeNoParams(Method::kPing, Params("ping", Method::kPing), &error));
@@ -540,7 +555,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 51);
+  CHECK(quoted == 54);
 }
 
 }  // namespace

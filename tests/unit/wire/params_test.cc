@@ -158,6 +158,10 @@ TEST_CASE("hello takes protocol, namespace and client id") {
   CHECK_FALSE(out.exclusive);
   REQUIRE(DecodeHello(PackArray(1, "shop", "w", PackMap("exclusive", true)), &out, &error));
   CHECK(out.exclusive);
+  CHECK(out.instance == 0);
+  const uint64_t greatest = INT64_MAX;
+  REQUIRE(DecodeHello(PackArray(1, "shop", "w", PackMap("instance", greatest)), &out, &error));
+  CHECK(out.instance == greatest);
 }
 
 TEST_CASE("hello refuses other protocols and bad names") {
@@ -174,6 +178,9 @@ TEST_CASE("hello refuses other protocols and bad names") {
         "BAD_PARAMS hello: client_id must not start with '@'");
   CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", "me", PackMap("resume", true))) ==
         "BAD_PARAMS hello: options.resume is not known");
+  CHECK(
+      RefusalOf(DecodeHello, PackArray(1, "shop", "me", PackMap("instance", uint64_t{1} << 63))) ==
+      "BAD_PARAMS hello: options.instance must fit a signed 64-bit integer");
   CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", "me", EmptyMap(), 5)) ==
         "BAD_PARAMS hello takes at most 4 parameters, got 5");
 }
@@ -367,6 +374,28 @@ TEST_CASE("release and keep take any unsigned number as a token id") {
         "BAD_PARAMS keep: token_id is missing");
   CHECK(RefusalOf(DecodeToken, Method::kKeep, PackArray(1, 2)) ==
         "BAD_PARAMS keep takes at most 1 parameter, got 2");
+}
+
+TEST_CASE("a release says how its call ended, in one of three words") {
+  const auto outcome_of = [](const std::string& params) {
+    TokenParams out;
+    RequestError error;
+    REQUIRE(DecodeToken(Method::kRelease, params, &out, &error));
+    CHECK(out.token_id == 7);
+    return out.outcome;
+  };
+  CHECK(outcome_of(PackArray(7)) == CallOutcome::kOk);
+  CHECK(outcome_of(PackArray(7, Nil())) == CallOutcome::kOk);
+  CHECK(outcome_of(PackArray(7, EmptyMap())) == CallOutcome::kOk);
+  CHECK(outcome_of(PackArray(7, PackMap("outcome", "ok"))) == CallOutcome::kOk);
+  CHECK(outcome_of(PackArray(7, PackMap("outcome", "failed"))) == CallOutcome::kFailed);
+  CHECK(outcome_of(PackArray(7, PackMap("outcome", "timeout"))) == CallOutcome::kTimeout);
+  CHECK(RefusalOf(DecodeToken, Method::kRelease, PackArray(7, PackMap("outcome", "lost"))) ==
+        "BAD_PARAMS release: options.outcome must be ok, failed or timeout, got 'lost'");
+  CHECK(RefusalOf(DecodeToken, Method::kRelease, PackArray(7, PackMap("outcome", 1))) ==
+        "BAD_PARAMS release: options.outcome must be a str, got int");
+  CHECK(RefusalOf(DecodeToken, Method::kRelease, PackArray(7, PackMap("why", "ok"))) ==
+        "BAD_PARAMS release: options.why is not known");
 }
 
 TEST_CASE("ping and info take nothing") {
