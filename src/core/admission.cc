@@ -17,7 +17,7 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
   }
   const FlowSlot slot = books_->flows().Find(request.key());
   if (slot == kNoFlow || !books_->flows().at(slot).active()) {
-    const FlowSlot other = books_->flows().FindOther(request.key());
+    const FlowSlot other = FindOther(books_->flows(), request.key());
     if (other == kNoFlow) return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
     return books_->Refuse({other}, TokenStatus::kBadRequest, RefusedBy::kParam);
   }

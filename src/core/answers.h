@@ -135,8 +135,9 @@ struct HelloRequest {
   std::string_view name_space;
   std::optional<std::string_view> client_id{};  // None: a session that ends with its connection.
   std::string_view display_id;                  // "@HOST:PORT" of the connection.
-  uint64_t instance = 0;   // Of the client id, at most INT64_MAX; of no meaning without one.
-  bool exclusive = false;  // Refused while the client id is online as another process.
+  uint64_t instance = 0;     // Of the client id, at most INT64_MAX; of no meaning without one.
+  bool exclusive = false;    // Refused while the client id is online as another process.
+  bool of_sentinel = false;  // A connection of Sentinel's frames; without a client id.
 };
 
 struct HelloAnswer {

@@ -73,7 +73,6 @@ class Books {
   // The last batch that was sealed.
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
-  uint64_t live_fence_sum() const { return live_fence_sum_; }
   // Of all flows since the server started, also of flows that are gone.
   const FlowCounters& totals() const { return totals_; }
   bool IsFromBeforeRestart(const TokenEntry& entry) const { return entry.fence < first_fence_; }

@@ -96,20 +96,15 @@ void Core::Begin(Instant now, uint64_t fences_from) {
 
 Result<HelloAnswer> Core::Hello(const Step& step, const HelloRequest& request) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->presence.Hello(step, request);
+  Result<HelloAnswer> answer = parts_->presence.Hello(step, request);
+  if (request.of_sentinel && answer.ok()) {
+    parts_->books.sessions().at(answer->session).kind = ledger::SessionKind::kSentinel;
+  }
+  return answer;
 }
 
 void Core::Heard(SessionSlot session, Instant now) {
   parts_->books.sessions().at(session).last_message_ms = now.ms;
-}
-
-Result<HelloAnswer> Core::HelloOfSentinel(const Step& step, std::string_view name_space,
-                                          std::string_view display_id) {
-  Result<HelloAnswer> answer = Hello(step, {.name_space = name_space, .display_id = display_id});
-  if (answer.ok()) {
-    parts_->books.sessions().at(answer->session).kind = ledger::SessionKind::kSentinel;
-  }
-  return answer;
 }
 
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
@@ -219,13 +214,6 @@ Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& s
   return parts_->rule_book.Replace(step, sets);
 }
 
-Status Core::ClaimNamespace(const RuleClaim& claim) { return parts_->rule_book.Claim(claim); }
-
-void Core::NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
-                            const Status& why) {
-  parts_->rule_book.NoteRefused(now, source, name_space, why);
-}
-
 void Core::SetOptions(const CoreOptions& options) { parts_->books.SetOptions(options); }
 
 void Core::OnTime(const Step& step) {
@@ -284,6 +272,6 @@ const WaitQueues& Core::wait_queues() const { return parts_->waiting.queues(); }
 
 const MassExpiry& Core::mass_expiry() const { return parts_->mass_expiry; }
 
-const RuleBook& Core::rule_book() const { return parts_->rule_book; }
+RuleBook& Core::rule_book() { return parts_->rule_book; }
 
 }  // namespace nowcalls::core

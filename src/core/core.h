@@ -98,9 +98,6 @@ class Core {
   Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
   // Messages of the session have come.
   void Heard(SessionSlot session, Instant now);
-  // The same for a connection of Sentinel's frames, whose session ends with it.
-  Result<HelloAnswer> HelloOfSentinel(const Step& step, std::string_view name_space,
-                                      std::string_view display_id);
   // One connection of the session is gone, and with it its waiters, which have this owner.
   // `display_id`: as in its Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
@@ -177,10 +174,8 @@ class Core {
   // flow ids never for flows_max. TakeNotices reports the sets, but for a set that came by RPC and
   // changes nothing: that its caller reports. See RuleSetRefs (core/rules/rule_set.h).
   Status ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets);
-  // RuleSink::Claim, RuleSink::NoteRefused.
-  Status ClaimNamespace(const RuleClaim& claim);
-  void NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
-                        const Status& why);
+  // Claims and refused sets change no limit, so their part is asked itself.
+  RuleBook& rule_book();
 
   // --- Options. ---
   // Books::SetOptions.
@@ -219,7 +214,6 @@ class Core {
   const Books& books() const;
   const WaitQueues& wait_queues() const;
   const MassExpiry& mass_expiry() const;
-  const RuleBook& rule_book() const;
 
  private:
   struct Parts;

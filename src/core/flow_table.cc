@@ -23,11 +23,6 @@ std::vector<FlowSlot> FlowTable::FindAll(const FlowChoice& choice) const {
   return found;
 }
 
-FlowSlot FlowTable::FindOther(const FlowKey& key) const {
-  const FlowSlot slot = Find({key.id, OtherThan(key.kind)});
-  return slot != kNoFlow && at(slot).active() ? slot : kNoFlow;
-}
-
 // Another flow may have the hash, such as that of the other kind; a look at the flow would wait for
 // the first of the wanted lines.
 void FlowTable::Prefetch(FlowId id) const {

@@ -141,8 +141,6 @@ class FlowTable {
   FlowSlot Find(const FlowKey& key) const;
   // Those that exist: two at most, the rule of the flow first.
   std::vector<FlowSlot> FindAll(const FlowChoice& choice) const;
-  // The id's flow of the other kind, if that has an active rule; else kNoFlow.
-  FlowSlot FindOther(const FlowKey& key) const;
   // Whether a call's flow is most often in no cache.
   bool many() const { return size() >= kTableSizes.many_flows; }
   // Begins to load what Find, or Prefetch, will look at soon.
@@ -245,6 +243,12 @@ class FlowTable {
   NamespaceGuards guards_;
   size_t rules_ = 0;
 };
+
+// The id's flow of the other kind, if that has an active rule; else kNoFlow.
+inline FlowSlot FindOther(const FlowTable& flows, const FlowKey& key) {
+  const FlowSlot slot = flows.Find({key.id, OtherThan(key.kind)});
+  return slot != kNoFlow && flows.at(slot).active() ? slot : kNoFlow;
+}
 
 }  // namespace nowcalls::core
 

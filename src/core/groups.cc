@@ -277,7 +277,7 @@ std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, b
   FlowTable& flows = books_->flows();
   const FlowSlot slot = flows.Find(item->key());
   if (slot == kNoFlow || !flows.at(slot).active()) {
-    item->lane = {flows.FindOther(item->key())};
+    item->lane = {FindOther(flows, item->key())};
     if (item->lane.flow_slot != kNoFlow) {
       return Refuse(*item, TokenStatus::kBadRequest, RefusedBy::kParam);
     }

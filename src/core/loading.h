@@ -76,6 +76,7 @@ class Loading {
   int64_t last_end_ms_ = 0;  // Of the history.
   bool has_rates_ = false;
   FenceOrder tokens_;
+  uint64_t fence_sum_ = 0;  // Of these.
   // Tokens whose ids were not looked at yet.
   std::vector<std::pair<TokenId, TokenSlot>> unchecked_ids_;
   absl::flat_hash_map<uint64_t, SessionSlot> sessions_;  // By id.

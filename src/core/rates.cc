@@ -169,7 +169,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
   FlowTable& flows = books_->flows();
   *slot = flows.Find(key);
   const bool exists = *slot != kNoFlow && flows.at(*slot).active();
-  const FlowSlot asked = exists ? *slot : flows.FindOther(key);
+  const FlowSlot asked = exists ? *slot : FindOther(flows, key);
   if (asked == kNoFlow) return RateAnswer{.status = TokenStatus::kNoRuleExists};
   Flow& flow = flows.at(asked);
   const auto refuse = [&](TokenStatus status, RefusedBy limit) {

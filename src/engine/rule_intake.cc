@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/rule_book.h"
 #include "core/rules/rule_check.h"
 #include "core/rules/rule_set.h"
 
@@ -15,7 +16,7 @@ Result<RuleSink::CheckedSet> RuleIntake::Check(std::string_view source, std::str
   return core::CheckRuleSet(source, name_space, json);
 }
 
-Status RuleIntake::Claim(const RuleClaim& claim) { return core_->ClaimNamespace(claim); }
+Status RuleIntake::Claim(const RuleClaim& claim) { return core_->rule_book().Claim(claim); }
 
 Status RuleIntake::Replace(const std::vector<CheckedSet>& sets) {
   core::RuleSetRefs refs;
@@ -25,7 +26,7 @@ Status RuleIntake::Replace(const std::vector<CheckedSet>& sets) {
 
 void RuleIntake::NoteRefused(std::string_view source, std::string_view name_space,
                              const Status& why) {
-  core_->NoteRefusedRules(step_().now, source, name_space, why);
+  core_->rule_book().NoteRefused(step_().now, source, name_space, why);
 }
 
 }  // namespace nowcalls::engine

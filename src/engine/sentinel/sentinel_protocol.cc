@@ -1,6 +1,7 @@
 #include "engine/sentinel/sentinel_protocol.h"
 
 #include <optional>
+#include <string>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -96,8 +97,9 @@ TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name
     return same ? TokenStatus::kOk : TokenStatus::kFail;
   }
   if (!CheckNamespace(name_space).ok()) return TokenStatus::kFail;
-  const Result<core::HelloAnswer> session =
-      service_->core->HelloOfSentinel(step, name_space, "@" + connection->peer);
+  const std::string shown = "@" + connection->peer;
+  const Result<core::HelloAnswer> session = service_->core->Hello(
+      step, {.name_space = name_space, .display_id = shown, .of_sentinel = true});
   if (!session.ok()) return TokenStatus::kTooManyRequest;  // sessions_max, namespaces_max.
   connection->session = session->session;
   return TokenStatus::kOk;

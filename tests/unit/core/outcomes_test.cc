@@ -5,6 +5,7 @@
 
 #include "core/books.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -21,7 +22,7 @@ TokenStatus ReleaseAs(CoreHarness* h, SessionSlot session, TokenId token, CallOu
 
 uint64_t Counted(CoreHarness& h, CallOutcome outcome) {
   const FlowTable& flows = h.core().flows();
-  FlowCounters counters = flows.at(flows.Find(FlowId{1})).counters;
+  FlowCounters counters = flows.at(OnlyFlow(flows, 1)).counters;
   FlowCounters totals = h.core().books().totals();
   CHECK(totals.of(outcome) == counters.of(outcome));
   return counters.of(outcome);

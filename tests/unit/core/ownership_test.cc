@@ -36,7 +36,7 @@ Status Load(CoreHarness* h, std::string_view source, const std::vector<RuleOptio
 
 Status Claim(CoreHarness* h, std::string_view source, bool takeover = false,
              std::string_view name_space = "shop") {
-  return h->core().ClaimNamespace(
+  return h->core().rule_book().Claim(
       {.source = source, .name_space = name_space, .takeover = takeover});
 }
 

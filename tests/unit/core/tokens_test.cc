@@ -195,13 +195,16 @@ TEST_CASE("a Sentinel connection ends and keeps tokens of others of its namespac
   CoreHarness h;
   h.Rules({{.flow = 1, .count = 10}});
   const auto sentinel = [&](const char* name_space, const char* shown) {
-    return h.core().HelloOfSentinel(h.step(), name_space, shown)->session;
+    return h.core()
+        .Hello(h.step(), {.name_space = name_space, .display_id = shown, .of_sentinel = true})
+        ->session;
   };
   const SessionSlot holder = sentinel("app", "@10.0.0.1:1");
   const SessionSlot fellow = sentinel("app", "@10.0.0.1:2");
   const SessionSlot stranger = sentinel("other", "@10.0.0.1:3");
   const SessionSlot named = h.Hello("named", "app");
-  const SessionSlot nameless = h.core().Hello(h.step(), "app", {}, "@10.0.0.1:4")->session;
+  const SessionSlot nameless =
+      h.core().Hello(h.step(), {.name_space = "app", .display_id = "@10.0.0.1:4"})->session;
   const auto touch = [&](SessionSlot session, TokenId token, TokenScope scope) {
     return h.core().Keep(h.step(), session, token, scope).status == TokenStatus::kOk &&
            h.core().Release(h.step(), session, token, scope) == TokenStatus::kReleaseOk;

@@ -365,7 +365,7 @@ TEST_CASE("a release as a notification says how its call ended, too") {
   CHECK(rows[1].outcome == "failed");
   CHECK(rows[1].reason == "released");
   OutputBuffer flow;
-  wire::EncodeFlowRequest(4, 1, &flow);
+  wire::EncodeFlowRequest(4, {1}, &flow);
   const auto row = wire::DecodeFlowRow(s.Call(flow).result);
   REQUIRE(row.ok());
   CHECK(row->counters->outcomes[static_cast<size_t>(CallOutcome::kFailed)] == 1);

@@ -284,6 +284,10 @@ TEST_CASE("the server reads the golden requests of calls") {
   CHECK(all.items[1].param == Param{ParamType::kString, "key-7"});
   CHECK(all.items[2].rate);
   CHECK_FALSE(all.items[2].param.has_value());
+}
+
+TEST_CASE("the server reads the golden requests of listings and of tokens") {
+  RequestError error;
   ValuesParams params;
   REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
   CHECK(params.flow_id == 111);
