@@ -76,7 +76,7 @@ web::Snapshot SnapshotWith(const std::string& name) {
   ended.param = ParamValue(ParamType::kString, name);
   snapshot.session_details[1].row = session;
   snapshot.session_details[1].tokens.emplace_back().client_id = name;
-  web::FlowDetail& detail = snapshot.details[7];
+  web::FlowDetail& detail = snapshot.details[{FlowId{7}}];
   detail.tokens.emplace_back().client_id = name;
   detail.waiters.emplace_back().client_id = name;
   detail.params.emplace_back().param = ended.param.value();

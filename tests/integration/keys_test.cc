@@ -99,6 +99,9 @@ TEST_CASE("a full key does not delay those who wait for another") {
   CHECK(RunAdmin(live, {"waiters", "--client", "bob", "--format", "jsonl"}).out.empty());
 }
 
+constexpr char kParamColumns[] =
+    "param,now_calls,tokens,level,waiters,passed,blocked,minute_passed,minute_blocked\n";
+
 TEST_CASE("nowcalls-admin shows the keys of a flow, live and from its files") {
   TestServer server(ChatRule(3));
   RpcClient gateway = server.Connect("gateway");
@@ -107,15 +110,13 @@ TEST_CASE("nowcalls-admin shows the keys of a flow, live and from its files") {
   const Source offline = Source::Offline(server.data_dir());
   const std::string flow = std::to_string(kChat);
   CHECK(RunAdmin(live, {"params", "--flow", flow, "--format", "csv"}).out ==
-        "param,now_calls,tokens,level,waiters,passed,blocked\n"
-        "alice,2,2,3,0,,\nbob,1,1,3,0,,\n'=1+1,1,1,3,0,,\n");
+        std::string(kParamColumns) + "alice,2,2,3,0,,,,\nbob,1,1,3,0,,,,\n'=1+1,1,1,3,0,,,,\n");
   CHECK(RunAdmin(offline, {"params", "--flow", flow, "--format", "csv"}).out ==
-        "param,now_calls,tokens,level,waiters,passed,blocked\n"
-        "alice,2,2,3,,,\n'=1+1,1,1,3,,,\nbob,1,1,3,,,\n");
+        std::string(kParamColumns) + "alice,2,2,3,,,,,\n'=1+1,1,1,3,,,,,\nbob,1,1,3,,,,,\n");
   CHECK(Contains(RunAdmin(live, {"params", "--flow", flow, "--format", "table"}).out, "alice"));
   CHECK(RunAdmin(live, {"params", "--flow", flow, "--limit", "1", "--format", "jsonl"}).out ==
         "{\"param\":\"alice\",\"now_calls\":2,\"tokens\":2,\"level\":3,\"waiters\":0,"
-        "\"passed\":null,\"blocked\":null}\n");
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n");
   CHECK(RunAdmin(live, {"params", "--flow", flow, "--limit", "1001"}).exit_code == 64);
   for (const Source& source : {live, offline}) {
     CHECK(Contains(RunAdmin(source, {"dump", "--format", "jsonl"}).out, "\"param\":\"bob\""));

@@ -62,9 +62,10 @@ TEST_CASE("a parameter too many is refused even if it is nil") {
     CHECK(reply.error_code == kErrorBadParams);
     CHECK(reply.error_message == std::string(method) + " takes at most 0 parameters, got 1");
   }
-  CHECK(ErrorOf(&client, "release", {5, nullptr}).error_code == kErrorBadParams);
+  CHECK(ErrorOf(&client, "release", {5, nullptr, nullptr}).error_code == kErrorBadParams);
   // A known one may be nil.
   CHECK(ResultOf(&client, "acquire", {1, 1, nullptr}).at(0) == kStatusOk);
+  CHECK(ResultOf(&client, "release", {5, nullptr}).at(0) == kStatusAlreadyRelease);
 }
 
 TEST_CASE("a flow_id or count that is no int is an error, one out of range a status") {

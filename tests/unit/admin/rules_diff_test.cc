@@ -56,6 +56,7 @@ TEST_CASE("a set that is in force differs in nothing") {
 TEST_CASE("two rules of one flow id differ each from its own, and have owners of their own") {
   core::Rule by_value = GlobalRule(1, 4);
   by_value.param.emplace();
+  by_value.max_queueing_time_ms = 0;
   core::Rule more = by_value;
   more.count = 5;
   RulesDiff diff = DiffRules("shop", {{"shop", GlobalRule(1, 10)}, {"shop", by_value}},
@@ -121,6 +122,7 @@ TEST_CASE("a rule that becomes one of another form shows the fields of both") {
 TEST_CASE("a rule that gets a parameter is another rule") {
   core::Rule by_value = GlobalRule(1, 10);
   by_value.param.emplace();
+  by_value.max_queueing_time_ms = 0;
   CHECK(Lines(DiffRules("shop", {{"shop", GlobalRule(1, 10)}}, FileOf({by_value}))) ==
         Expected{"removed 1", "added 1"});
 }

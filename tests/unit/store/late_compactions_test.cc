@@ -91,7 +91,6 @@ TEST_CASE("a database that is closed takes back its own compactions that wait") 
 TEST_CASE("the files of an Env that holds compactions back are those of the Env below") {
   Held held;
   CHECK(held.env.GetFileSystem() == held.target->GetFileSystem());
-  CHECK(held.env.GetSystemClock() == held.target->GetSystemClock());
 }
 
 }  // namespace

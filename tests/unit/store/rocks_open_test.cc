@@ -468,7 +468,7 @@ TEST_CASE("a reader sees tokens below the watermark, which a server passes over"
     CommitMany(&script, 1, 200, store.get());
     ledger::CommitBatch batch;
     batch.WatermarkRaised(kScriptStartMs * 2);
-    batch.Sealed({2, 1, 0, 0, 0, 0});
+    batch.Sealed({2, 1, kScriptStartMs * 2, 0, 0, 0});
     REQUIRE(store->Commit(batch).ok());
     for (const std::string& line : DumpOf(store.get())) CHECK_FALSE(line.starts_with("token "));
     REQUIRE(store->Close().ok());
