@@ -118,7 +118,7 @@ void CheckApi(const Response& response) {
   REQUIRE(event.find('\r') == std::string::npos);
   REQUIRE(event.find('\n', data + 1) == event.size() - 2);
   REQUIRE(event.ends_with("\n\n"));
-  CheckView(std::string_view(event).substr(data + kData.size()));
+  CheckView(event.substr(data + kData.size()));
   REQUIRE(response.stream().empty());
 }
 

@@ -151,8 +151,8 @@ TEST_CASE("the busiest values of the last minute are known beside those of the l
   f.Ask("spike", 9);
   const auto by = [&](TopBy order) {
     std::string text;
-    for (const ValueUse& use : TopValues(f.h.core().books(), OnlyFlow(f.h.core().flows(), 1), 9,
-                                         f.h.now().ms, order)) {
+    for (const ValueUse& use :
+         TopValues(f.h.core().books(), OnlyFlow(f.h.core().flows(), 1), 9, f.h.now().ms, order)) {
       text += (text.empty() ? "" : ", ") + f.Text(use) + " " + std::to_string(use.minute.passed) +
               "/" + std::to_string(use.minute.blocked);
     }

@@ -93,8 +93,8 @@ Token TokenAt(Family family, int64_t deadline_ms, uint64_t id) {
   return token;
 }
 
-void CommitSealed(Store* store, CommitBatch* batch, uint64_t number) {
-  batch->Sealed({number, 1000, 0, 0, 0, 0});
+void CommitSealed(Store* store, CommitBatch* batch, uint64_t number, int64_t ledger_ms = 0) {
+  batch->Sealed({number, 1000, ledger_ms, 0, 0, 0});
   const Status status = store->Commit(*batch);
   REQUIRE_MESSAGE(status.ok(), status.ToString());
   batch->Clear();
@@ -276,7 +276,7 @@ TEST_CASE_TEMPLATE("a server's load starts at the watermark", F, MemoryFixture, 
   batch.TokenIssued(TokenAt(Family::kTokensShort, 99, 1));
   batch.TokenIssued(TokenAt(Family::kTokensLong, 100, 2));
   batch.WatermarkRaised(100);
-  CommitSealed(&fixture.store(), &batch, 1);
+  CommitSealed(&fixture.store(), &batch, 1, /*ledger_ms=*/100);
   const Dump dump = DumpOf(&fixture.store());
   REQUIRE(dump.size() == 3);
   CHECK(dump[1] == "watermark 100");
