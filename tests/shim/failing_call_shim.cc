@@ -4,7 +4,6 @@
 //
 // Thread: any.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,7 +13,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -22,16 +20,11 @@
 #include <cstring>
 
 #include "shim/failing_call.h"
+#include "shim/next_call.h"
 
 namespace {
 
 using namespace nowcalls::testing;  // NOLINT(google-build-using-namespace): the settings.
-
-// The function that would have been called without this library.
-template <typename Function>
-Function* Next(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
 
 uint64_t Setting(const char* name) {
   const char* value = std::getenv(name);
@@ -73,14 +66,10 @@ bool Fails(const char* call, const char* path) {
 bool FailsOf(const char* call, int fd) {
   if (calls_left == 0 || counts_memory || fd < 0) return false;
   const int error = errno;
-  char link[64];
-  char path[PATH_MAX];
-  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-  const ssize_t bytes = readlink(link, path, sizeof(path) - 1);
+  Path path;
+  const bool known = ReadLink(fd, &path);
   errno = error;
-  if (bytes <= 0) return false;
-  path[bytes] = '\0';
-  return Fails(call, path);
+  return known && Fails(call, path);
 }
 
 // True: this allocation fails.
@@ -91,18 +80,8 @@ bool FailsMemory() {
   return true;
 }
 
-mode_t ModeOf(int flags, va_list rest) {
-  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
-}
-
 }  // namespace
 
-#define NOWCALLS_NEXT(name) static auto* const next = Next<decltype(name)>(#name)
-#define NOWCALLS_MODE(flags)               \
-  va_list rest;                            \
-  va_start(rest, flags);                   \
-  const mode_t mode = ModeOf(flags, rest); \
-  va_end(rest)
 // A call on a path, and one on a descriptor, that say -1 when they fail.
 #define NOWCALLS_ON_PATH(result, name, path, parameters, arguments) \
   result name parameters {                                          \

@@ -4,9 +4,7 @@
 //
 // Thread: any. One call at a time, so that the order of the lines is that of the calls. Without the
 // file that the environment names it changes nothing.
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -20,20 +18,13 @@
 #include <mutex>
 
 #include "shim/file_calls.h"
+#include "shim/next_call.h"
 
 namespace {
 
 using namespace nowcalls::testing;  // NOLINT(google-build-using-namespace): the words of the log.
 
-using Path = char[PATH_MAX];
-
 std::mutex calls_mutex;
-
-// The function that would have been called without this library.
-template <typename Function>
-Function* Next(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
 
 int OpenLog() {
   static auto* const next = Next<int(const char*, int, ...)>("open");
@@ -54,14 +45,6 @@ void Tell(const char* what, const char* path, const char* now = "") {
   const int bytes = std::snprintf(line, sizeof(line), "%s\t%s\t%s\n", what, path, now);
   if (next(Log(), line, static_cast<size_t>(bytes)) != bytes) std::abort();
   errno = error;
-}
-
-bool ReadLink(int fd, Path* path) {
-  char link[64];
-  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-  const ssize_t bytes = readlink(link, *path, sizeof(*path) - 1);
-  if (bytes > 0) (*path)[bytes] = '\0';
-  return bytes > 0;
 }
 
 // Of a file or a directory.
@@ -171,18 +154,7 @@ FILE* OpensWith(const char* name, const char* modes, const Call& call) {
   return Opens(AT_FDCWD, name, modes[0] != 'r', modes[0] == 'w', call);
 }
 
-mode_t ModeOf(int flags, va_list rest) {
-  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
-}
-
 }  // namespace
-
-#define NOWCALLS_NEXT(name) static auto* const next = Next<decltype(name)>(#name)
-#define NOWCALLS_MODE(flags)               \
-  va_list rest;                            \
-  va_start(rest, flags);                   \
-  const mode_t mode = ModeOf(flags, rest); \
-  va_end(rest)
 
 // Parameters have the names that the C library's headers give them.
 extern "C" {

@@ -3,7 +3,6 @@
 // calls below are those of the C library; the rest of the server is the real one.
 //
 // Thread: any of the server's. Without the file that the environment names it changes nothing.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,10 +17,12 @@
 #include <string_view>
 
 #include "shim/machine_control.h"
+#include "shim/next_call.h"
 
 namespace {
 
 using nowcalls::testing::MachineControl;
+using nowcalls::testing::Next;
 
 MachineControl* MapControl() {
   static MachineControl none{};
@@ -36,12 +37,6 @@ MachineControl* MapControl() {
 MachineControl& Control() {
   static MachineControl* const control = MapControl();
   return *control;
-}
-
-// The function that would have been called without this library.
-template <typename Function>
-Function* Next(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
 void Add(int64_t offset_ms, timespec* time) {
