@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/hex.h"
 #include "base/param_text.h"
@@ -19,6 +20,18 @@ char32_t CharacterOf(std::string_view sequence) {
   char32_t character = lead & (0x7f >> sequence.size());
   for (const char c : sequence.substr(1)) character = (character << 6) | (c & 0x3f);
   return character;
+}
+
+// Calls `each(sequence, character)` for what stands in `text`, in order. A byte of no well-formed
+// sequence comes by itself, without a character.
+template <typename Each>
+void ForEachCharacter(std::string_view text, const Each& each) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = Utf8LengthAt(text, at);
+    const std::string_view sequence = text.substr(at, length == 0 ? 1 : length);
+    at += sequence.size();
+    each(sequence, length == 0 ? std::nullopt : std::optional(CharacterOf(sequence)));
+  }
 }
 
 // C0, DEL and C1, which terminals obey too.
@@ -61,38 +74,30 @@ bool ReadsAsAnotherType(std::string_view text) {
 
 std::string ShownText(std::string_view text) {
   std::string shown;
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = Utf8LengthAt(text, at);
-    const std::string_view sequence = text.substr(at, length == 0 ? 1 : length);
-    at += sequence.size();
-    const char32_t character = length == 0 ? 0 : CharacterOf(sequence);
-    if (length == 0 || IsControl(character)) {
+  ForEachCharacter(text, [&](std::string_view sequence, std::optional<char32_t> character) {
+    if (!character.has_value() || IsControl(*character)) {
       for (const char byte : sequence) shown += "\\x" + ToHex({&byte, 1});
-    } else if (IsInvisible(character)) {
+    } else if (IsInvisible(*character)) {
       std::array<char, 8> digits{};
-      char* const end = std::to_chars(digits.begin(), digits.end(), uint32_t{character}, 16).ptr;
+      char* const end = std::to_chars(digits.begin(), digits.end(), uint32_t{*character}, 16).ptr;
       shown.append("\\u{").append(digits.begin(), end).append("}");
     } else {
       shown += sequence;
     }
-  }
+  });
   return shown;
 }
 
 std::string ShownJson(std::string_view json) {
   std::string shown;
-  for (size_t at = 0; at < json.size();) {
-    const size_t length = Utf8LengthAt(json, at);
-    const std::string_view sequence = json.substr(at, length == 0 ? 1 : length);
-    at += sequence.size();
-    const char32_t character = length == 0 ? 0 : CharacterOf(sequence);
+  ForEachCharacter(json, [&](std::string_view sequence, std::optional<char32_t> character) {
     // JSON escapes what is below U+0020 within strings; outside, ends of lines are its own.
-    if (character >= 0x7f && (IsControl(character) || IsInvisible(character))) {
-      AppendJsonEscape(character, &shown);
+    if (character >= 0x7f && (IsControl(*character) || IsInvisible(*character))) {
+      AppendJsonEscape(*character, &shown);
     } else {
       shown += sequence;
     }
-  }
+  });
   return shown;
 }
 

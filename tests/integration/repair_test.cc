@@ -69,6 +69,14 @@ class DamagedLedger {
 
   std::string to() const { return server_.Sub("salvaged"); }
   std::string from() const { return server_.data_dir(); }
+  // Of a repair whose syncs take long.
+  Process::Options SlowRepair(Machine* machine) const {
+    machine->control().sync_takes_ms = kPatienceMs;
+    Process::Options options;
+    options.argv = {ProductBinary("nowcalls-admin"), "repair", "--data-dir", from(), "--to", to()};
+    options.environment = machine->environment();
+    return options;
+  }
   const Contents& before() const { return before_; }
   const Contents& closed() const { return closed_; }  // What the data files have.
 
@@ -231,11 +239,7 @@ TEST_CASE_FIXTURE(DamagedLedger, "repair removes nothing that no repair has made
 
 TEST_CASE_FIXTURE(DamagedLedger, "of two repairs to one directory the second is refused") {
   Machine machine;
-  machine.control().sync_takes_ms = kPatienceMs;
-  Process::Options options;
-  options.argv = {ProductBinary("nowcalls-admin"), "repair", "--data-dir", from(), "--to", to()};
-  options.environment = machine.environment();
-  Process repair(options);
+  Process repair(SlowRepair(&machine));
   REQUIRE(PollUntil(kPatienceMs, [&] { return machine.control().syncs_begun > 0; }));
   const Finished refused = Repair();
   CHECK(refused.exit_code == 64);
@@ -303,11 +307,7 @@ TEST_CASE_FIXTURE(DamagedLedger, "what is told of a ledger that cannot be opened
 TEST_CASE_FIXTURE(DamagedLedger,
                   "while a ledger is salvaged no server gets it, but another repair may read it") {
   Machine machine;
-  machine.control().sync_takes_ms = kPatienceMs;
-  Process::Options options;
-  options.argv = {ProductBinary("nowcalls-admin"), "repair", "--data-dir", from(), "--to", to()};
-  options.environment = machine.environment();
-  Process repair(options);
+  Process repair(SlowRepair(&machine));
   // The first file of the copy.
   REQUIRE(PollUntil(kPatienceMs, [&] { return machine.control().syncs_begun > 0; }));
   ServerProcess server(fs::path(from()).parent_path().string());

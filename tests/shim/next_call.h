@@ -1,7 +1,8 @@
 // What the libraries of this folder share: the call behind the one that they put themselves before.
 //
 // Thread: any.
-#pragma once
+#ifndef NOWCALLS_SHIM_NEXT_CALL_H_
+#define NOWCALLS_SHIM_NEXT_CALL_H_
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -44,3 +45,5 @@ inline mode_t ModeOf(int flags, va_list rest) {
   va_start(rest, flags);                   \
   const mode_t mode = ModeOf(flags, rest); \
   va_end(rest)
+
+#endif  // NOWCALLS_SHIM_NEXT_CALL_H_

@@ -174,6 +174,15 @@ void AddParam(const RuleOptions& options, core::Rule* rule) {
   if (rule->param.has_value()) core::SortItems(&*rule->param);
 }
 
+std::string AnswerText(const std::optional<core::AcquireAnswer>& answer) {
+  if (!answer.has_value()) return "waits";
+  std::string text(TokenStatusName(answer->status));
+  if (answer->refused_by != RefusedBy::kNone) {
+    text += " " + std::string(RefusedByName(answer->refused_by));
+  }
+  return text + " " + std::to_string(answer->now_calls) + "/" + std::to_string(answer->level);
+}
+
 core::CoreOptions HarnessOptions() {
   core::CoreOptions options;
   options.token_id_key = {0x0123456789abcdef, 0xfedcba9876543210};

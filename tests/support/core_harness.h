@@ -48,6 +48,9 @@ void AddParam(const RuleOptions& options, core::Rule* rule);
 Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,
                     std::string_view json);
 
+// "OK 1/2": the status, the word of the limit, nowCalls and level. No answer yet: "waits".
+std::string AnswerText(const std::optional<core::AcquireAnswer>& answer);
+
 // Defaults, but that no step of a sweep ends early on a slow machine.
 core::CoreOptions HarnessOptions();
 

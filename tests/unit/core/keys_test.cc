@@ -12,6 +12,7 @@
 namespace nowcalls::core {
 namespace {
 
+using testing::AnswerText;
 using testing::CoreHarness;
 using testing::FindWrongBook;
 using testing::RuleOptions;
@@ -35,16 +36,6 @@ AcquireRequest WaitFor(std::string_view value, int64_t wait_ms = 1000) {
   return {.flow = FlowId{1}, .wait_ms = wait_ms, .param = Text(value)};
 }
 
-// "OK 1/2": the status, the word of the limit, nowCalls and level.
-std::string TextOf(const std::optional<AcquireAnswer>& answer) {
-  if (!answer.has_value()) return "waits";
-  std::string text(TokenStatusName(answer->status));
-  if (answer->refused_by != RefusedBy::kNone) {
-    text += " " + std::string(RefusedByName(answer->refused_by));
-  }
-  return text + " " + std::to_string(answer->now_calls) + "/" + std::to_string(answer->level);
-}
-
 class KeyedFlow {
  public:
   explicit KeyedFlow(const RuleOptions& rule,
@@ -54,7 +45,7 @@ class KeyedFlow {
     session = h.Hello("a");
   }
 
-  std::string Ask(const AcquireRequest& request) { return TextOf(AskFor(request)); }
+  std::string Ask(const AcquireRequest& request) { return AnswerText(AskFor(request)); }
   std::optional<AcquireAnswer> AskFor(const AcquireRequest& request) {
     return h.Ask(session, request, ++tag_);
   }
@@ -246,7 +237,7 @@ TEST_CASE("a request id stands for its value, and for no other") {
   AcquireRequest request = Of("alice");
   request.request_id = 7;
   const auto first = f.AskFor(request);
-  CHECK(TextOf(first) == "OK 1/1");
+  CHECK(AnswerText(first) == "OK 1/1");
   CHECK(f.AskFor(request)->token_id == first->token_id);
   request.param = Text("bob");
   CHECK(f.Ask(request) == "BAD_REQUEST request_id 1/1");

@@ -13,6 +13,7 @@
 namespace nowcalls::core {
 namespace {
 
+using testing::AnswerText;
 using testing::CoreHarness;
 using testing::FindWrongBook;
 using testing::ReadLedger;
@@ -33,15 +34,6 @@ RuleOptions ByValue(double count) {
   return rule;
 }
 
-std::string TextOf(const std::optional<AcquireAnswer>& answer) {
-  if (!answer.has_value()) return "waits";
-  std::string text(TokenStatusName(answer->status));
-  if (answer->refused_by != RefusedBy::kNone) {
-    text += " " + std::string(RefusedByName(answer->refused_by));
-  }
-  return text + " " + std::to_string(answer->now_calls) + "/" + std::to_string(answer->level);
-}
-
 // The two rules under one id, unless told otherwise, and a session.
 class TwoKinds {
  public:
@@ -52,7 +44,7 @@ class TwoKinds {
 
   // An empty value: none.
   std::string Ask(std::string_view value = "", int64_t wait_ms = 0) {
-    return TextOf(AskFor(value, wait_ms));
+    return AnswerText(AskFor(value, wait_ms));
   }
   TokenId Take(std::string_view value = "") {
     const auto answer = AskFor(value, 0);

@@ -71,6 +71,7 @@ TEST_CASE("what was committed is recovered, counted and served") {
   REQUIRE(ledger->time.has_value());
   CHECK(ledger->time->same_boot);
   CHECK(ledger->core->books().live_count_sum() == 2);
+  CHECK(ledger->future.empty());
 }
 
 ledger::Format FormatOf(store::MemoryStore* store) {
@@ -277,16 +278,6 @@ TEST_CASE(
     REQUIRE(store.Commit(batch).ok());
     CHECK(Recover(&store, {}, [&] { return clock; }).ok());
   }
-}
-
-TEST_CASE("a sound ledger is served without a warning of the future") {
-  store::MemoryStore store(TestFormat());
-  const Result<ClockSample> clock = SampleClocks();
-  REQUIRE(clock.ok());
-  FillStore(&store, *clock);
-  const Result<RecoveredLedger> ledger = Recover(&store, {});
-  REQUIRE(ledger.ok());
-  CHECK(ledger->future.empty());
 }
 
 }  // namespace
