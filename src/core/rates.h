@@ -3,8 +3,8 @@
 //
 // Thread: loop. The semantics are those of Sentinel's ClusterFlowChecker and
 // ClusterParamFlowChecker and of sentinel-golang's hotspot rules, with these exceptions:
-//   - A window is compared as a sum with count x interval. Sentinel compares its average a second
-//     with the count, so that several seconds' calls pass in a burst.
+//   - A window takes count x interval calls. Sentinel adds what is asked to its average a second,
+//     and passes while that is at most count.
 //   - A request for one value several times asks for that value as often. Sentinel looks at each
 //     mention alone.
 //   - A leaky bucket spaces calls by fractions of a millisecond. sentinel-golang rounds them off.
