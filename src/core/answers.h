@@ -86,7 +86,7 @@ struct AcquireAllAnswer {
   FlowId flow{};
   int64_t now_calls = 0;  // As of AcquireAnswer, of this rule; 0 if its calls a second refuse.
   int64_t level = 0;
-  std::optional<ParamValue> value{};  // Of the parameter, if a value's limit refuses.
+  std::optional<ParamValue> value{};  // Of the item in the way, if it has one.
 };
 
 // A token that was taken back from a session online.

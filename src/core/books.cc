@@ -97,11 +97,13 @@ void Books::SetOptions(const CoreOptions& options) {
 
 SessionSlot Books::OpenSession(const Step& step, const HelloRequest& request) {
   const bool named = request.client_id.has_value();
+  const auto kind = named                 ? ledger::SessionKind::kNamed
+                    : request.of_sentinel ? ledger::SessionKind::kSentinel
+                                          : ledger::SessionKind::kConnection;
   const NamespaceSlot name_space = flows_.FindOrAddNamespace(request.name_space);
-  const SessionSlot slot = sessions_.Add(
-      SessionId{next_fence_++},
-      named ? ledger::SessionKind::kNamed : ledger::SessionKind::kConnection, name_space,
-      request.client_id.value_or(request.display_id), named ? request.instance : 0, step.now.ms);
+  const SessionSlot slot = sessions_.Add(SessionId{next_fence_++}, kind, name_space,
+                                         request.client_id.value_or(request.display_id),
+                                         named ? request.instance : 0, step.now.ms);
   ++flows_.name_space(name_space).sessions;
   return slot;
 }

@@ -96,11 +96,7 @@ void Core::Begin(Instant now, uint64_t fences_from) {
 
 Result<HelloAnswer> Core::Hello(const Step& step, const HelloRequest& request) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  Result<HelloAnswer> answer = parts_->presence.Hello(step, request);
-  if (request.of_sentinel && answer.ok()) {
-    parts_->books.sessions().at(answer->session).kind = ledger::SessionKind::kSentinel;
-  }
-  return answer;
+  return parts_->presence.Hello(step, request);
 }
 
 void Core::Heard(SessionSlot session, Instant now) {
@@ -154,6 +150,7 @@ TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token, 
 }
 
 KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
+  const GrantsAtEnd grants(&parts_->admission, step);
   return parts_->holding.Keep(step, session, token, scope);
 }
 
@@ -188,19 +185,16 @@ Result<DrainAnswer> Core::Drain(const Step& step, const FlowChoice& choice, bool
   return parts_->rule_book.Drain(step, choice, on, act);
 }
 
-Result<NamespacePage> Core::ActOnNamespace(const Step& step, NamespaceAct what,
-                                           const NamespacePiece& piece, const AdminAct& act) {
+ReclaimPage Core::ReclaimNamespace(const Step& step, const NamespacePiece& piece,
+                                   const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  NamespacePage page;
-  if (what == NamespaceAct::kReclaim) {
-    page.reclaimed = parts_->reclaims.ReclaimNamespace(step, piece, act);
-    return page;
-  }
-  Result<DrainPage> drained =
-      parts_->rule_book.DrainNamespace(step, piece, what == NamespaceAct::kDrain, act);
-  if (!drained.ok()) return drained.status();
-  page.drained = *drained;
-  return page;
+  return parts_->reclaims.ReclaimNamespace(step, piece, act);
+}
+
+Result<DrainPage> Core::DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                       const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->rule_book.DrainNamespace(step, piece, on, act);
 }
 
 void Core::SetDiskLow(bool low) {
@@ -263,8 +257,6 @@ Result<TokenPage> Core::ListTokens(Instant now, uint32_t owner, const TokenFilte
 std::vector<Notice> Core::TakeNotices() { return parts_->notices.Take(); }
 
 const FlowTable& Core::flows() const { return books().flows(); }
-
-const TokenTable& Core::tokens() const { return books().tokens(); }
 
 const Books& Core::books() const { return parts_->books; }
 

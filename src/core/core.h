@@ -62,16 +62,8 @@ class Loading;
 class MassExpiry;
 class Rates;
 class RuleBook;
-class TokenTable;
 class WaitQueues;
 struct RuleSet;
-
-enum class NamespaceAct : uint8_t { kReclaim, kDrain, kUndrain };
-
-struct NamespacePage {
-  ReclaimPage reclaimed{};  // Of kReclaim.
-  DrainPage drained{};      // Of the others.
-};
 
 class Core {
  public:
@@ -131,7 +123,7 @@ class Core {
                       CallOutcome outcome = CallOutcome::kOk);
   // Calls a second: they make no room, so their part is asked itself.
   Rates& rates();
-  // Renews a token: its hold begins anew.
+  // Renews a token: its hold begins anew. Behind the longest hold it ends the token.
   KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token,
                   TokenScope scope = TokenScope::kSession);
 
@@ -155,11 +147,12 @@ class Core {
   // kResourceExhausted as for ReplaceRules while the disk is low.
   Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
                             const AdminAct& act);
-  // One of these acts on all of a namespace, in pieces by flow id: on the tokens of its rules'
-  // flows, in force or removed, or on the rules that it has in force. A namespace that is not known
+  // Both act on all of a namespace, in pieces by flow id: on the tokens of its rules' flows, in
+  // force or removed, or on the rules that it has in force, as Drain. A namespace that is not known
   // has neither.
-  Result<NamespacePage> ActOnNamespace(const Step& step, NamespaceAct what,
-                                       const NamespacePiece& piece, const AdminAct& act);
+  ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
+  Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                   const AdminAct& act);
 
   // The ledger's disk is nearly full, or has room again. While it is nearly full nothing is
   // granted: kTooManyRequest, also to waiters whose turn comes, and rules that come by RPC and
@@ -208,9 +201,8 @@ class Core {
   Result<TokenPage> ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
                                uint32_t limit, uint64_t cursor);
   std::vector<Notice> TakeNotices();
-  // The two tables of the books that most callers ask for.
+  // The table of the books that most callers ask for.
   const FlowTable& flows() const;
-  const TokenTable& tokens() const;
   const Books& books() const;
   const WaitQueues& wait_queues() const;
   const MassExpiry& mass_expiry() const;

@@ -23,6 +23,19 @@ std::vector<FlowSlot> FlowTable::FindAll(const FlowChoice& choice) const {
   return found;
 }
 
+Status CheckOneNamespace(const FlowTable& flows, const FlowChoice& choice) {
+  const std::vector<FlowSlot> found = flows.FindAll(choice);
+  if (found.size() < 2) return {};
+  const auto name_of = [&](FlowSlot slot) -> const std::string& {
+    return flows.name_space(flows.at(slot).name_space).name;
+  };
+  if (flows.at(found[0]).name_space == flows.at(found[1]).name_space) return {};
+  return Status::InvalidArgument("flow_id " + std::to_string(choice.id.value) +
+                                 " has a rule of the flow in namespace " + name_of(found[0]) +
+                                 " and a rule by value in namespace " + name_of(found[1]) +
+                                 ": say which is meant with kind flow or value");
+}
+
 // Another flow may have the hash, such as that of the other kind; a look at the flow would wait for
 // the first of the wanted lines.
 void FlowTable::Prefetch(FlowId id) const {

@@ -34,6 +34,7 @@
 #include "core/token_table.h"
 #include "nowcalls/call_outcome.h"
 #include "nowcalls/flow_kind.h"
+#include "nowcalls/status.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -243,6 +244,10 @@ class FlowTable {
   NamespaceGuards guards_;
   size_t rules_ = 0;
 };
+
+// kInvalidArgument: the choice names no kind, and the id's two flows are of two namespaces, so that
+// whoever means the one would act on the other's.
+Status CheckOneNamespace(const FlowTable& flows, const FlowChoice& choice);
 
 // The id's flow of the other kind, if that has an active rule; else kNoFlow.
 inline FlowSlot FindOther(const FlowTable& flows, const FlowKey& key) {

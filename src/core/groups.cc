@@ -415,10 +415,7 @@ AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy 
     answer.now_calls = one.now_calls;
     answer.level = one.level;
   }
-  const bool of_value = limit == RefusedBy::kParam || limit == RefusedBy::kOverLevel;
-  if (status == TokenStatus::kBlocked && of_value && item.param.has_value()) {
-    answer.value.emplace(*item.param);
-  }
+  if (item.param.has_value()) answer.value.emplace(*item.param);
   return answer;
 }
 

@@ -50,9 +50,12 @@ ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
 void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
   while (values->list.size > values_max) Forget(values->list.oldest, now_ms);
   while (bytes_ > bytes_max_) Forget(all_.oldest, now_ms);
-  // A request adds one value as a rule, so two drops keep up.
+  // A request adds one value as a rule, so two drops keep up. Where memory is short, a value that
+  // is only shown gives way before one whose limit is in use.
+  const bool short_of_memory = bytes_ > bytes_max_ / 2;
   for (int i = 0; i < 2 && values->list.oldest != kNoValue; ++i) {
-    if (at(values->list.oldest).idle_ms > now_ms) return;
+    const ValueRate& oldest = at(values->list.oldest);
+    if ((short_of_memory ? oldest.busy_ms : oldest.idle_ms) > now_ms) return;
     Drop(values->list.oldest);
   }
 }

@@ -4,7 +4,7 @@
 // rule remembers at most so many values, and the table at most so many bytes: then the least
 // recently asked value goes, of the rule or of all rules. So a limit is exact for values among
 // which fewer others were asked for. A value that has been idle for long is as good as one never
-// seen, and is dropped without loss.
+// seen, and is dropped without loss, after it was shown for a minute if there is room for it.
 //
 // Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
 // bytes beyond 15: with ten buckets some 360 bytes.

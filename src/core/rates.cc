@@ -132,6 +132,8 @@ RateAnswer Rates::Ask(const Step& step, const Wish& wish) {
   asked_.assign(1, Asked{slot});
   const RateAnswer answer = AskValues(step, flow);
   table.at(slot).asked = 0;
+  // Here too: what a group asks may be refused by another item, and then is not concluded.
+  table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
   return answer;
 }
 

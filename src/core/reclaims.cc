@@ -46,8 +46,10 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
   ReclaimAnswer answer;
   const NamespaceSlot space = books_->flows().FindNamespace(client.name_space);
   if (space == kNoNamespace) return answer;
-  for (const SessionSlot slot : books_->sessions().FindAll(space, client.client_id)) {
-    const SessionTable& sessions = books_->sessions();
+  const SessionTable& sessions = books_->sessions();
+  const std::vector<SessionSlot> slots = sessions.FindAll(space, client.client_id);
+  books_->looks() += slots.size();
+  for (const SessionSlot slot : slots) {
     if (client.instance.value_or(sessions.at(slot).instance) != sessions.at(slot).instance)
       continue;
     // The session itself may be closed with its last token.
@@ -71,6 +73,7 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
 
 Result<ReclaimAnswer> Reclaims::ReclaimFlow(const Step& step, const FlowChoice& choice,
                                             uint32_t tokens_max, const AdminAct& act) {
+  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
   const std::vector<FlowSlot> slots = books_->flows().FindAll(choice);
   if (slots.empty()) return NoSuchFlow(choice);
   return EndTokensOfAll(step, slots, tokens_max, EndReason::kAdmin, act);
@@ -78,6 +81,7 @@ Result<ReclaimAnswer> Reclaims::ReclaimFlow(const Step& step, const FlowChoice& 
 
 Result<ReclaimAnswer> Reclaims::Purge(const Step& step, const FlowChoice& choice,
                                       uint32_t tokens_max, const AdminAct& act) {
+  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
   std::vector<FlowSlot> slots = books_->flows().FindAll(choice);
   if (slots.empty()) return NoSuchFlow(choice);
   std::erase_if(slots, [&](FlowSlot slot) { return !books_->flows().at(slot).removed; });

@@ -115,28 +115,34 @@ size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
   for (const Rule& rule : set.parsed.rules) removed.erase(rule.key());
   const bool counts = disk_low_ && set.source == kRpcRuleSource;
   size_t ended = 0;
+  bool beside_other = false;
   for (const FlowKey& key : removed) {
     if (wanted.contains(key)) continue;
-    const bool changes_kind = wanted.contains({key.id, OtherThan(key.kind)});
+    const bool has_other = wanted.contains({key.id, OtherThan(key.kind)});
+    const bool changes_kind = has_other && FindOther(flows, key) == kNoFlow;
     ended += changes_kind ? 0 : 1;
+    beside_other |= has_other && !changes_kind;
     const FlowSlot slot = flows.Find(key);
     const Flow& flow = flows.at(slot);
     if (counts && flow.tokens.size > 0) bytes_while_low_ += RuleToJson(*flow.rule).size();
-    RemoveRule(step, slot, changes_kind);
+    RemoveRule(step, slot, has_other);
   }
   if (ended > 0) {
-    notices_->Add({.warning = true,
-                   .topic = LogTopic::kAct,
-                   .text = InNamespace(set.name_space) + Counted(ended, "rule") +
-                           " in force removed: acquires under " + (ended == 1 ? "it" : "them") +
-                           " answer NO_RULE_EXISTS, for which clients let calls pass",
-                   .fields = {{"namespace", set.name_space}}});
+    notices_->Add(
+        {.warning = true,
+         .topic = LogTopic::kAct,
+         .text = InNamespace(set.name_space) + Counted(ended, "rule") +
+                 " in force removed: acquires under " + (ended == 1 ? "it" : "them") +
+                 " answer NO_RULE_EXISTS" +
+                 (beside_other ? " or, beside a rule of the other kind, BAD_REQUEST" : "") +
+                 ", for which clients let calls pass",
+         .fields = {{"namespace", set.name_space}}});
   }
   return removed.size();
 }
 
-// Waiters are answered as if they asked now. `changes_kind`: the id has a rule of the other kind.
-void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool changes_kind) {
+// Waiters are answered as if they asked now. `has_other`: the id has a rule of the other kind.
+void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool has_other) {
   FlowTable& flows = books_->flows();
   const Flow& flow = flows.at(slot);
   if (flow.draining) {
@@ -147,7 +153,7 @@ void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool changes_kind) {
                  " ended with its rule",
          .fields = {{"namespace", name_space}, {"flow", std::to_string(flow.id.value), true}}});
   }
-  if (changes_kind) {
+  if (has_other) {
     waiting_->RefuseAll(step, slot, TokenStatus::kBadRequest, RefusedBy::kParam);
   } else {
     waiting_->RefuseAll(step, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
@@ -188,6 +194,7 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
 
 Result<DrainAnswer> RuleBook::Drain(const Step& step, const FlowChoice& choice, bool on,
                                     const AdminAct& act) {
+  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
   DrainAnswer answer;
   std::vector<FlowSlot> changing;
   uint64_t bytes = 0;
@@ -231,6 +238,7 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
   if (keys.empty()) return DrainPage{};
   DrainPage page{.status = TokenStatus::kOk};
   uint32_t changed = 0;
+  Status refused;
   const size_t bytes_before = step.batch->bytes().size();
   const uint64_t looks_before = books_->looks();
   auto next = keys.lower_bound(FlowKey{FlowId{piece.first_flow}});
@@ -248,18 +256,21 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
     page.now_calls += flow.lane.now_calls;
     page.tokens += flow.tokens.size;
     if (flow.draining == on) continue;
-    NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0));
+    refused = TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0);
+    if (!refused.ok()) break;
     SetDraining(step, slot, on);
     ++changed;
   }
   books_->looks() += page.rules;
   if (next != keys.end()) page.next_flow = next->id.value;
-  if (changed == 0) return page;
-  const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
-  notices_->AddAct(act,
-                   (on ? "began to drain " : "ended the drain of ") + Counted(changed, "rule") +
-                       " of namespace " + std::string(piece.name_space) + because,
-                   {{"namespace", std::string(piece.name_space)}});
+  if (changed > 0) {
+    const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
+    notices_->AddAct(act,
+                     (on ? "began to drain " : "ended the drain of ") + Counted(changed, "rule") +
+                         " of namespace " + std::string(piece.name_space) + because,
+                     {{"namespace", std::string(piece.name_space)}});
+  }
+  NOWCALLS_RETURN_IF_ERROR(refused);
   return page;
 }
 

@@ -51,7 +51,7 @@ class RuleBook {
   Status TakeRoomOnLowDisk(uint64_t bytes);
   size_t RemoveRulesNotIn(const Step& step, const RuleSet& set,
                           const absl::flat_hash_set<FlowKey>& wanted);
-  void RemoveRule(const Step& step, FlowSlot slot, bool changes_kind);
+  void RemoveRule(const Step& step, FlowSlot slot, bool has_other);
   bool InstallRule(const Step& step, NamespaceSlot space, const Rule& rule, int64_t* lowered_ms);
   void SetDrain(const Step& step, FlowSlot slot, bool on, const AdminAct& act);
   void NoteSet(const RuleSet& set, size_t changed, size_t removed);

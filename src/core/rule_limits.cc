@@ -76,10 +76,11 @@ Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
       if (slot == kNoFlow || !flows.at(slot).active()) continue;
       const std::string& name = flows.name_space(flows.at(slot).name_space).name;
       if (replaced.contains(name)) continue;
-      return Status::AlreadyExists(FlowIdOf(*set, rule) + " belongs to namespace " + name +
-                                   "; flow ids are unique across namespaces (to move it, load a "
-                                   "set without it there first, such as []; to give a namespace "
-                                   "another name, configure both, the old one with [])");
+      return Status::AlreadyExists(
+          FlowIdOf(*set, rule) + " belongs to namespace " + name +
+          "; of each kind, flow ids are unique across namespaces (to move it, load a "
+          "set without it there first, such as []; to give a namespace "
+          "another name, configure both, the old one with [])");
     }
   }
   return {};

@@ -1,7 +1,5 @@
 #include "core/session_table.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace nowcalls::core {
@@ -65,10 +63,8 @@ std::vector<SessionSlot> SessionTable::FindAll(NamespaceSlot name_space,
                                                std::string_view name) const {
   std::vector<SessionSlot> slots;
   if (const ClientState* const client = FindClient(name_space, name)) {
+    slots.reserve(client->by_instance.size());
     for (const auto& [instance, slot] : client->by_instance) slots.push_back(slot);
-    std::sort(slots.begin(), slots.end(), [&](SessionSlot a, SessionSlot b) {
-      return sessions_[a].id.value < sessions_[b].id.value;
-    });
     return slots;
   }
   const Name wanted{name_space, std::string(name)};

@@ -105,7 +105,8 @@ class SessionTable {
                         uint64_t instance) const;
   SessionSlot FindById(SessionId id) const;
   // All sessions shown under the name: the instances of this client id, or the sessions of
-  // connections that came from the address "@HOST:PORT" one after the other. By ascending id.
+  // connections that came from the address "@HOST:PORT" one after the other. In ascending order of
+  // the instance, or of the id.
   std::vector<SessionSlot> FindAll(NamespaceSlot name_space, std::string_view name) const;
 
   // A new session without connections. REQUIRES: the id and, for kNamed, the instance of the name

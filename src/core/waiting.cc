@@ -179,16 +179,18 @@ void Waiting::AnswerAll(const Step& step, WaiterSlot slot, AcquireAllAnswer answ
   Remove(slot);
 }
 
-// A group is told the rule in whose queue it waits.
+// A group is told the rule, and the value, in whose queue it waits.
 LateAnswer Waiting::LateOf(WaiterSlot slot, const AcquireAnswer& answer) const {
   const Waiter& waiter = queues_.at(slot);
   if (queues_.GroupOf(slot) == nullptr) return {.ticket = waiter.ticket, .answer = answer};
-  return {.ticket = waiter.ticket,
-          .all = AcquireAllAnswer{.status = answer.status,
-                                  .refused_by = answer.refused_by,
-                                  .flow = books_->flows().at(waiter.lane.flow_slot).id,
-                                  .now_calls = answer.now_calls,
-                                  .level = answer.level}};
+  const FlowTable& flows = books_->flows();
+  AcquireAllAnswer all{.status = answer.status,
+                       .refused_by = answer.refused_by,
+                       .flow = flows.at(waiter.lane.flow_slot).id,
+                       .now_calls = answer.now_calls,
+                       .level = answer.level};
+  if (waiter.lane.key_slot != kNoKey) all.value = flows.keys().at(waiter.lane.key_slot).value;
+  return {.ticket = waiter.ticket, .all = std::move(all)};
 }
 
 void Waiting::NoteWait(const Step& step, WaiterSlot slot) {

@@ -34,14 +34,14 @@ class DiskRoom {
     free_bytes_ = free_bytes;
     free_files_ = free_files;
     if (!free_bytes.has_value()) return "";
-    const bool was_low = low_;
-    const bool few_files =
-        low_bytes_ > 0 && free_files.value_or(kFilesHigh) < (was_low ? kFilesHigh : kFilesLow);
-    low_ = few_files || *free_bytes < (was_low ? high_bytes_ : low_bytes_);
-    if (low_ == was_low) return "";
+    const bool was_low = low();
+    few_files_ =
+        low_bytes_ > 0 && free_files.value_or(kFilesHigh) < (few_files_ ? kFilesHigh : kFilesLow);
+    few_bytes_ = *free_bytes < (few_bytes_ ? high_bytes_ : low_bytes_);
+    if (low() == was_low) return "";
     const std::string free = std::to_string(*free_bytes) + " bytes are free for the ledger";
-    if (!low_) return free + " again: tokens are granted";
-    if (few_files) {
+    if (!low()) return free + " again: tokens are granted";
+    if (few_files_) {
       return "only " + std::to_string(*free_files) +
              " inodes are free on the ledger's file system, fewer than " +
              std::to_string(kFilesLow) + ": no token is granted until " +
@@ -53,7 +53,7 @@ class DiskRoom {
            " are free; tokens that are out can be kept and released. Make room on that disk";
   }
 
-  bool low() const { return low_; }
+  bool low() const { return few_bytes_ || few_files_; }
   std::optional<uint64_t> free_bytes() const { return free_bytes_; }
   std::optional<uint64_t> free_files() const { return free_files_; }
 
@@ -62,7 +62,8 @@ class DiskRoom {
   uint64_t high_bytes_ = 0;
   std::optional<uint64_t> free_bytes_;  // At the last look, as the next.
   std::optional<uint64_t> free_files_;
-  bool low_ = false;
+  bool few_bytes_ = false;
+  bool few_files_ = false;
 };
 
 }  // namespace nowcalls::engine

@@ -105,7 +105,7 @@ class SentinelScript {
     Rest();
     h_.Pass(60'000);
     CheckSums();
-    CHECK(h_.core().tokens().size() == 0);
+    CHECK(h_.core().books().tokens().size() == 0);
   }
 
  private:

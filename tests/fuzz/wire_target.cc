@@ -96,7 +96,7 @@ class Script {
       ReplaceClosed();
     }
     Rest();
-    if (h_.core().tokens().size() > 0) Restart();
+    if (h_.core().books().tokens().size() > 0) Restart();
   }
 
  private:

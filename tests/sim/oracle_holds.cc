@@ -29,7 +29,8 @@ int64_t Oracle::HoldMayEndMs(const Token& token) const {
 
 int64_t Oracle::HoldEndsMs(const Token& token) const {
   const int64_t max_hold_ms = flows_.at(token.seen.flow).max_hold_ms;
-  return max_hold_ms == 0 ? kNeverMs : token.issued_to_ms + max_hold_ms + set_back_ms_;
+  if (max_hold_ms == 0) return kNeverMs;
+  return token.issued_to_ms + max_hold_ms + SetBackMs(token.issued_from_ms);
 }
 
 // Whether it has surely not timed out.

@@ -110,7 +110,7 @@ void Oracle::CheckNotices() {
   if (!runs_) return;
   for (const auto& [link, listener] : listeners_) {
     for (const auto& [token, since_ms] : listener.awaited) {
-      if (UnhinderedMs(since_ms) <= kToldMs + promptness_.network_ms) continue;
+      if (UnhinderedMs(since_ms, since_ms) <= kToldMs + promptness_.network_ms) continue;
       return Violation("S7 " + listener.owner + " is not told that token " + std::to_string(token) +
                        " is lost, which was so at " + std::to_string(since_ms) + " ms");
     }

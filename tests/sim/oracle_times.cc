@@ -36,9 +36,16 @@ void Oracle::ServerHindered(int64_t until_ms) {
   hindrances_.Add(timeline_->now_ms(), until_ms + kCatchUpMs);
 }
 
-int64_t Oracle::UnhinderedMs(int64_t from_ms) const {
-  // Its clock may be behind by as much as it was set back.
-  return hindrances_.FreeMs(from_ms, timeline_->now_ms()) - set_back_ms_;
+// By how much the server's clock may have been late in what began at `since_ms`.
+int64_t Oracle::SetBackMs(int64_t since_ms) const {
+  int64_t sum_ms = 0;
+  for (const auto& [at_ms, by_ms] : set_back_) sum_ms += at_ms + by_ms >= since_ms ? by_ms : 0;
+  return sum_ms;
+}
+
+// How late the server is with what began at `since_ms` and was due at `due_ms`.
+int64_t Oracle::UnhinderedMs(int64_t due_ms, int64_t since_ms) const {
+  return hindrances_.FreeMs(due_ms, timeline_->now_ms()) - SetBackMs(since_ms);
 }
 
 // The latest moment at which it may be due: what a restart and a mass of lost clients spare it is
@@ -90,7 +97,11 @@ void Oracle::CheckLateEnds() {
   for (const uint64_t id : present_) {
     const Token& token = tokens_[id];
     const int64_t due_ms = EndDueMs(token);
-    const int64_t late_ms = UnhinderedMs(due_ms);
+    const int64_t offline_ms = flows_.at(token.seen.flow).client_offline_ms;
+    const bool spared = ready_ms_ + std::max(offline_ms, grace_ms_) > token.touched_ms;
+    const int64_t since_ms =
+        spared ? std::min(token.issued_from_ms, ready_ms_) : token.issued_from_ms;
+    const int64_t late_ms = UnhinderedMs(due_ms, since_ms);
     if (!token.keeps.empty() || late_ms <= promptness_.sweep_ms) continue;
     if (late_ms <= SweepMs(due_ms)) continue;
     Violation("I7 token " + std::to_string(id) + " of " + token.seen.owner + ", flow " +
@@ -102,7 +113,7 @@ void Oracle::CheckLateEnds() {
 void Oracle::CheckLateAnswer(const Operation& acquire) {
   if (acquire.link == kNoLink) return;
   const int64_t due_ms = acquire.asked_ms + acquire.terms.wait_ms;
-  if (UnhinderedMs(due_ms) <= kAnswerMs + promptness_.network_ms) return;
+  if (UnhinderedMs(due_ms, acquire.asked_ms) <= kAnswerMs + promptness_.network_ms) return;
   Violation("I7 the acquire of " + acquire.owner + ", flow " + std::to_string(acquire.flow) +
             " was to be answered by " + std::to_string(due_ms) + " ms");
 }

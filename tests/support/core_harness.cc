@@ -121,8 +121,9 @@ std::optional<std::vector<TokenSlot>> Walk(const core::Core& core, const core::T
                                            TokenOrder order) {
   std::vector<TokenSlot> slots;
   TokenSlot previous = kNoToken;
-  for (TokenSlot slot = list.head; slot != kNoToken; slot = core.tokens().at(slot).next(order)) {
-    const auto& link = core.tokens().at(slot).links[static_cast<size_t>(order)];
+  for (TokenSlot slot = list.head; slot != kNoToken;
+       slot = core.books().tokens().at(slot).next(order)) {
+    const auto& link = core.books().tokens().at(slot).links[static_cast<size_t>(order)];
     if (link.previous != previous || slots.size() > list.size) return std::nullopt;
     slots.push_back(slot);
     previous = slot;
@@ -138,8 +139,8 @@ int64_t SumOf(const core::Core& core, const core::TokenList& list, TokenOrder or
   if (!slots) return -1;
   int64_t sum = 0;
   for (const TokenSlot slot : *slots) {
-    if (!owned(core.tokens().at(slot))) return -1;
-    sum += core.tokens().at(slot).count;
+    if (!owned(core.books().tokens().at(slot))) return -1;
+    sum += core.books().tokens().at(slot).count;
   }
   return sum;
 }
@@ -216,16 +217,16 @@ std::vector<ledger::HistoryEntry> HistoryOf(const core::Core& core) {
 
 std::string TokensText(const core::Core& core) {
   std::ostringstream out;
-  for (TokenSlot slot = core.tokens().all().head; slot != kNoToken;
-       slot = core.tokens().at(slot).next(TokenOrder::kAll)) {
-    const core::TokenEntry& entry = core.tokens().at(slot);
+  for (TokenSlot slot = core.books().tokens().all().head; slot != kNoToken;
+       slot = core.books().tokens().at(slot).next(TokenOrder::kAll)) {
+    const core::TokenEntry& entry = core.books().tokens().at(slot);
     ledger::Token token{.key = {entry.ledger_family(), entry.deadline_ms, core.books().IdOf(entry)},
                         .flow = core.flows().at(entry.flow_slot).id,
                         .session = core.books().sessions().at(entry.session_slot).id,
                         .count = entry.count,
                         .issued_ms = entry.issued_ms,
                         .fence = Fence{entry.fence}};
-    const core::KeySlot key = core.tokens().KeyOf(slot);
+    const core::KeySlot key = core.books().tokens().KeyOf(slot);
     if (key != core::kNoKey) token.param = core.flows().keys().at(key).value;
     AppendToken(token, &out);
   }
@@ -260,12 +261,13 @@ std::string NowCallsText(const core::Core& core) {
 std::string FindWrongKey(const core::Core& core) {
   const core::KeyTable& keys = core.flows().keys();
   std::map<core::KeySlot, std::pair<int64_t, uint32_t>> sums;
-  for (TokenSlot slot = core.tokens().all().head; slot != kNoToken;
-       slot = core.tokens().at(slot).next(TokenOrder::kAll)) {
-    const core::KeySlot key = core.tokens().KeyOf(slot);
+  for (TokenSlot slot = core.books().tokens().all().head; slot != kNoToken;
+       slot = core.books().tokens().at(slot).next(TokenOrder::kAll)) {
+    const core::KeySlot key = core.books().tokens().KeyOf(slot);
     if (key == core::kNoKey) continue;
-    if (keys.at(key).flow_slot != core.tokens().at(slot).flow_slot) return "the flow of a key";
-    sums[key].first += core.tokens().at(slot).count;
+    if (keys.at(key).flow_slot != core.books().tokens().at(slot).flow_slot)
+      return "the flow of a key";
+    sums[key].first += core.books().tokens().at(slot).count;
     ++sums[key].second;
   }
   for (const auto& [id, flow_slot] : core.flows().by_key()) {
@@ -284,17 +286,17 @@ std::string FindWrongKey(const core::Core& core) {
 }
 
 std::string FindWrongBook(const core::Core& core) {
-  const auto all = Walk(core, core.tokens().all(), TokenOrder::kAll);
-  if (!all || all->size() != core.tokens().size()) return "the list of all tokens";
+  const auto all = Walk(core, core.books().tokens().all(), TokenOrder::kAll);
+  if (!all || all->size() != core.books().tokens().size()) return "the list of all tokens";
   int64_t total = 0;
   uint64_t fence_before = 0;
   std::map<core::FlowSlot, int64_t> flow_sums;
   std::map<core::SessionSlot, int64_t> session_sums;
   std::map<std::pair<core::FlowSlot, core::SessionSlot>, int64_t> held_sums;
   for (const TokenSlot slot : *all) {
-    const core::TokenEntry& entry = core.tokens().at(slot);
+    const core::TokenEntry& entry = core.books().tokens().at(slot);
     if (entry.fence <= fence_before) return "the order of fences";
-    if (core.tokens().Find(entry.fence) != slot) return "the index of tokens";
+    if (core.books().tokens().Find(entry.fence) != slot) return "the index of tokens";
     fence_before = entry.fence;
     total += entry.count;
     flow_sums[entry.flow_slot] += entry.count;
@@ -536,9 +538,9 @@ uint64_t CoreHarness::Ended(int64_t flow, EndReason reason) const {
 }
 
 bool CoreHarness::IsLive(TokenId token) const {
-  for (TokenSlot slot = core_->tokens().all().head; slot != kNoToken;
-       slot = core_->tokens().at(slot).next(TokenOrder::kAll)) {
-    if (core_->books().IdOf(core_->tokens().at(slot)) == token) return true;
+  for (TokenSlot slot = core_->books().tokens().all().head; slot != kNoToken;
+       slot = core_->books().tokens().at(slot).next(TokenOrder::kAll)) {
+    if (core_->books().IdOf(core_->books().tokens().at(slot)) == token) return true;
   }
   return false;
 }

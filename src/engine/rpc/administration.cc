@@ -101,15 +101,12 @@ void ReclaimNamespace(const Call& call) {
   if (!wire::DecodeReclaimNamespace(call.request.params, &params, &error)) {
     return ReplyError(call, error);
   }
-  const Result<core::NamespacePage> page = call.core()->ActOnNamespace(
-      call.step, core::NamespaceAct::kReclaim,
-      {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
+  const core::ReclaimPage page = call.core()->ReclaimNamespace(
+      call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
       {call.connection->peer, params.reason});
-  if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("reclaim_namespace")));
-  wire::EncodeReclaimNamespace(
-      call.request.msgid,
-      {page->reclaimed.reclaimed, static_cast<uint64_t>(page->reclaimed.next_flow)},
-      call.AfterCommit());
+  wire::EncodeReclaimNamespace(call.request.msgid,
+                               {page.reclaimed, static_cast<uint64_t>(page.next_flow)},
+                               call.AfterCommit());
 }
 
 void DrainNamespace(const Call& call) {
@@ -118,18 +115,16 @@ void DrainNamespace(const Call& call) {
   if (!wire::DecodeDrainNamespace(call.request.params, &params, &error)) {
     return ReplyError(call, error);
   }
-  const Result<core::NamespacePage> page = call.core()->ActOnNamespace(
-      call.step, params.on ? core::NamespaceAct::kDrain : core::NamespaceAct::kUndrain,
-      {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
-      {call.connection->peer, params.reason});
+  const Result<core::DrainPage> page = call.core()->DrainNamespace(
+      call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
+      params.on, {call.connection->peer, params.reason});
   if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("drain_namespace")));
-  const core::DrainPage& drained = page->drained;
   wire::EncodeDrainNamespace(call.request.msgid,
-                             {.status = drained.status,
-                              .now_calls = static_cast<uint64_t>(drained.now_calls),
-                              .tokens = drained.tokens,
-                              .rules = drained.rules,
-                              .next_flow = static_cast<uint64_t>(drained.next_flow)},
+                             {.status = page->status,
+                              .now_calls = static_cast<uint64_t>(page->now_calls),
+                              .tokens = page->tokens,
+                              .rules = page->rules,
+                              .next_flow = static_cast<uint64_t>(page->next_flow)},
                              call.AfterCommit());
 }
 

@@ -11,7 +11,7 @@ namespace nowcalls::engine::rpc {
 namespace {
 
 std::optional<ParamValue> ParamOf(const core::Core& core, core::TokenSlot slot) {
-  const core::KeySlot key = core.tokens().KeyOf(slot);
+  const core::KeySlot key = core.books().tokens().KeyOf(slot);
   if (key == core::kNoKey) return std::nullopt;
   return core.flows().keys().at(key).value;
 }
@@ -25,7 +25,7 @@ std::optional<uint64_t> InstanceOf(const core::SessionState& session) {
 }  // namespace
 
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
-  const core::TokenEntry& entry = core.tokens().at(slot);
+  const core::TokenEntry& entry = core.books().tokens().at(slot);
   const core::SessionState& session = core.books().sessions().at(entry.session_slot);
   return {.token_id = core.books().IdOf(entry).value,
           .flow_id = core.flows().at(entry.flow_slot).id.value,
@@ -126,7 +126,7 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   row.now_calls = static_cast<uint64_t>(flow.lane.now_calls);
   row.tokens = flow.tokens.size;
   if (flow.tokens.head != core::kNoToken) {
-    row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
+    row.oldest_issued_ms = core.books().tokens().at(flow.tokens.head).issued_ms;
   }
   const core::WaiterPlaces* const waiters = core.wait_queues().OfFlow(flow.key(), slot);
   row.waiters = waiters == nullptr ? 0 : waiters->size();

@@ -72,7 +72,7 @@ class LoadedEngine {
       for (Client& client : clients_) Encode(/*release=*/false, &client);
       Turn();
     }
-    NOWCALLS_CHECK(core_.tokens().size() == live);
+    NOWCALLS_CHECK(core_.books().tokens().size() == live);
   }
 
   void EncodeRequests() {

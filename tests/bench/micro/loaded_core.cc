@@ -143,10 +143,10 @@ void ExpiringCore::Prepare() {
 }
 
 void ExpiringCore::Step() {
-  const uint32_t before = core_.tokens().size();
+  const uint32_t before = core_.books().tokens().size();
   NOWCALLS_CHECK(core_.BeginScan(now_).has_value());
   NOWCALLS_CHECK(core_.OnScanDone(step(), found_).ok());
-  NOWCALLS_CHECK(core_.tokens().size() + kTokensPerStep == before);
+  NOWCALLS_CHECK(core_.books().tokens().size() + kTokensPerStep == before);
   Seal();
 }
 

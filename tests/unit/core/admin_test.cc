@@ -80,7 +80,7 @@ TEST_CASE_FIXTURE(Fixture, "a client's tokens are taken back in pieces, the olde
   CHECK(h.IsLive(of_a[2]));
   CHECK(ReclaimClient("a", 3) == "3");
   CHECK(ReclaimClient("a", 3) == "0");
-  CHECK(h.core().tokens().size() == 3);
+  CHECK(h.core().books().tokens().size() == 3);
   CHECK(h.NowCalls(1) == 3);
   CHECK(h.NowCalls(2) == 0);
   CHECK(h.Ended(1, EndReason::kAdmin) == 3);
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Fixture, "a client of another namespace, or none at all, loses
   CHECK(ReclaimClient("a", 10, "other") == "0");
   CHECK(ReclaimClient("c", 10) == "0");
   CHECK(ReclaimClient("", 10) == "0");
-  CHECK(h.core().tokens().size() == 8);
+  CHECK(h.core().books().tokens().size() == 8);
   CHECK(h.NoticesText() == "");
 }
 
@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(Fixture, "an absent client is gone with the last token taken f
   CHECK(h.core().books().sessions().size() == 1);
   CHECK(ReadLedger(&h.store()).sessions.size() == 1);
   h.Pass(100'000);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "connections without a client id are named by their address") {
@@ -128,7 +128,7 @@ TEST_CASE_FIXTURE(Fixture, "connections without a client id are named by their a
   CHECK(ReclaimClient("@127.0.0.1:77", 1) == "1 more");
   CHECK(ReclaimClient("@127.0.0.1:77", 1) == "1");
   CHECK(ReclaimClient("@127.0.0.1:77", 1) == "0");
-  CHECK(h.core().tokens().size() == 9);
+  CHECK(h.core().books().tokens().size() == 9);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a flow's tokens are taken back in pieces, whoever holds them") {
@@ -147,17 +147,15 @@ TEST_CASE_FIXTURE(Fixture, "a flow's tokens are taken back in pieces, whoever ho
 TEST_CASE_FIXTURE(Fixture, "a namespace is reclaimed in pieces, by flow, also of removed rules") {
   const auto reclaim = [&](std::string_view name_space, int64_t first_flow, uint32_t limit) {
     const ReclaimPage page =
-        h.core()
-            .ActOnNamespace(h.step(), NamespaceAct::kReclaim, {name_space, first_flow, limit}, kAct)
-            ->reclaimed;
+        h.core().ReclaimNamespace(h.step(), {name_space, first_flow, limit}, kAct);
     if (!h.batch().empty()) h.Commit();
     REQUIRE(FindWrongBook(h.core()) == "");
     return std::to_string(page.reclaimed) + " then " + std::to_string(page.next_flow);
   };
-  const size_t before = h.core().tokens().size();
+  const size_t before = h.core().books().tokens().size();
   REQUIRE(before > 6);
   CHECK(reclaim("unknown", 0, 5) == "0 then 0");
-  CHECK(h.core().tokens().size() == before);
+  CHECK(h.core().books().tokens().size() == before);
   const std::string space = SpaceOfFlow1();
   h.NoticesText();
   CHECK(reclaim(space, 0, 4) == "4 then 1");
@@ -166,22 +164,19 @@ TEST_CASE_FIXTURE(Fixture, "a namespace is reclaimed in pieces, by flow, also of
   h.Rules({});  // Its rules are gone, some tokens are still out.
   h.NoticesText();
   CHECK(reclaim(space, 2, 1000).ends_with(" then 0"));
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
   CHECK(h.core().flows().size() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a namespace is drained in pieces, and grants again when that ends") {
   const std::string space = SpaceOfFlow1();
   const auto drain = [&](int64_t first_flow, uint32_t limit, bool on) {
-    const auto act = on ? NamespaceAct::kDrain : NamespaceAct::kUndrain;
-    const DrainPage page =
-        h.core().ActOnNamespace(h.step(), act, {space, first_flow, limit}, kAct)->drained;
+    const DrainPage page = *h.core().DrainNamespace(h.step(), {space, first_flow, limit}, on, kAct);
     if (!h.batch().empty()) h.Commit();
     return page;
   };
-  CHECK(h.core()
-            .ActOnNamespace(h.step(), NamespaceAct::kDrain, {"unknown", 0, 9}, kAct)
-            ->drained.status == TokenStatus::kNoRuleExists);
+  CHECK(h.core().DrainNamespace(h.step(), {"unknown", 0, 9}, true, kAct)->status ==
+        TokenStatus::kNoRuleExists);
   const DrainPage first = drain(0, 1, true);
   CHECK(first.status == TokenStatus::kOk);
   CHECK(first.rules == 1);
@@ -234,7 +229,7 @@ TEST_CASE_FIXTURE(Fixture, "purge refuses a flow whose rule is in force") {
   CHECK(Purge(1, 4) ==
         "invalid_argument: flow_id 1 has a rule in force; purge is for flows whose rule was "
         "removed: remove the rule first, or use reclaim_flow");
-  CHECK(h.core().tokens().size() == 8);
+  CHECK(h.core().books().tokens().size() == 8);
   h.Rules({{.flow = 2}});
   h.Rules({{.flow = 1}, {.flow = 2}});
   CHECK(Purge(1, 4).starts_with("invalid_argument: "));

@@ -313,7 +313,7 @@ TEST_CASE("an extended token of an absent client is asked about at that moment a
                                                       "2 after 2100", "3 after 3000",
                                                       "1 after 6000"});
   }
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
   CHECK(h.core().books().sessions().size() == 0);
 }
 

@@ -531,7 +531,7 @@ class GroupLife {
   }
 
   void Compare() {
-    REQUIRE(h_.core().tokens().size() == tokens_.size());
+    REQUIRE(h_.core().books().tokens().size() == tokens_.size());
     for (const auto& [id, token] : tokens_) REQUIRE(h_.IsLive(TokenId{id}));
     for (int64_t flow = 1; flow <= kGroupFlows; ++flow) {
       int64_t sum = 0;

@@ -82,7 +82,7 @@ TEST_CASE("a group with a rate gets its tokens, and the rate without one, in the
   CHECK(answer->tokens[0].hold_ms == 0);
   CHECK(answer->tokens[1].id != TokenId{});
   CHECK(g.Passed() == 1);
-  CHECK(g.h.core().tokens().size() == 1);
+  CHECK(g.h.core().books().tokens().size() == 1);
   CHECK(g.h.Release(g.a, answer->tokens[1].id) == TokenStatus::kReleaseOk);
   CHECK(g.Passed() == 1);  // Nothing gives a rate back.
 }
@@ -95,7 +95,7 @@ TEST_CASE("a group that a level refuses takes nothing of the rate, and the other
   g.h.Release(g.b, held);
   CHECK(g.Said(g.a, {RateOf(kRateFlow, 2)}) == "OK");
   CHECK(g.Said(g.a, {Token(), RateOf()}) == "BLOCKED rate in 2");
-  CHECK(g.h.core().tokens().size() == 0);
+  CHECK(g.h.core().books().tokens().size() == 0);
   g.h.Sleep(1000);
   CHECK(g.Said(g.a, {Token(), RateOf()}) == "OK");
 }
@@ -109,6 +109,42 @@ TEST_CASE("of several rates none is taken unless all have room") {
   }
   CHECK(g.Passed() == 0);
   CHECK(g.Said(g.a, {RateOf(kRateFlow, 2), WithKey(RateOf(kKeyedRate, 2), "free")}) == "OK");
+}
+
+TEST_CASE("a refused group leaves no more values than its rule remembers") {
+  constexpr size_t kRemembered = 2;
+  ParamRule remembers_two;
+  remembers_two.values_max = kRemembered;
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 2, .param = remembers_two},
+           {.flow = 2, .count = 1},
+           {.flow = 3, .count = 1, .param = ParamRule{}}});
+  const SessionSlot a = h.Hello("a");
+  const AllItem of_all = RateOf(FlowId{2});
+  const AllItem of_value = WithKey(RateOf(FlowId{3}), "full");
+  REQUIRE(h.AskAll(a, {.items = std::vector{of_all, of_value}}, 7)->status == TokenStatus::kOk);
+  for (const AllItem& refuses : {of_all, of_value}) {
+    for (int i = 0; i < 10; ++i) {
+      const std::string key = "key-" + std::to_string(i);
+      const std::vector<AllItem> items = {WithKey(RateOf(FlowId{1}), key), refuses};
+      REQUIRE(h.AskAll(a, {.items = items}, 7)->status == TokenStatus::kBlocked);
+      const FlowSlot slot = h.core().flows().Find({FlowId{1}, FlowKind::kValue});
+      REQUIRE(h.core().books().rates().Find(slot)->values.list.size <= kRemembered);
+    }
+  }
+}
+
+TEST_CASE("the value in the way of a group is named, whatever its rule refuses it for") {
+  Gateway g;
+  REQUIRE(g.h.core().Drain(g.h.step(), {kKeyedLevel}, true, {}).ok());
+  CHECK(g.Said(g.a, {WithKey(Token(kKeyedLevel), "acme")}) == "BLOCKED draining of acme in 3");
+  REQUIRE(g.h.core().Drain(g.h.step(), {kKeyedLevel}, false, {}).ok());
+  REQUIRE(g.Said(g.a, {WithKey(Token(kKeyedLevel), "acme")}) == "OK");
+  CHECK_FALSE(g.Ask(g.b, {WithKey(Token(kKeyedLevel), "acme")}, 1000).has_value());
+  g.h.Pass(1000);
+  const std::vector<LateAnswer> late = g.h.core().TakeLateAnswers();
+  REQUIRE(late.size() == 1);
+  CHECK(late[0].all->value->bytes == "acme");
 }
 
 TEST_CASE("a gateway's call takes a level and a rate of its key, or neither") {
@@ -152,7 +188,7 @@ TEST_CASE("a group whose turn comes while its rate is full is refused, and takes
   REQUIRE(late.size() == 1);
   CHECK(late[0].all->refused_by == RefusedBy::kRate);
   CHECK(late[0].all->flow == kRateFlow);
-  CHECK(g.h.core().tokens().size() == 0);
+  CHECK(g.h.core().books().tokens().size() == 0);
   CHECK(g.h.core().wait_queues().size() == 0);
 }
 
@@ -185,7 +221,7 @@ TEST_CASE("a group of rates alone has no tokens, so each repeat takes anew") {
 TEST_CASE("the request decides: one flow may be asked for a token and a rate in one group") {
   Gateway g;
   CHECK(g.Said(g.a, {Token(kRateFlow), RateOf(kRateFlow)}) == "OK");
-  CHECK(g.h.core().tokens().size() == 1);
+  CHECK(g.h.core().books().tokens().size() == 1);
   CHECK(g.Passed() == 1);
 }
 
@@ -198,7 +234,7 @@ TEST_CASE("a rate of a group that can never pass is over the level, drained, or 
   CHECK(g.Said(g.a, {RateOf(FlowId{9})}) == "NO_RULE_EXISTS in 9");
   REQUIRE(g.h.core().Drain(g.h.step(), kRateFlow, true, {}).ok());
   CHECK(g.Said(g.a, {Token(), RateOf()}) == "BLOCKED draining in 2");
-  CHECK(g.h.core().tokens().size() == 0);
+  CHECK(g.h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("each rate of a group counts against the guard of its namespace") {

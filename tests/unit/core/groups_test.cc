@@ -102,7 +102,7 @@ TEST_CASE("a crash keeps all tokens of an acquire_all or none") {
   t.Ask(t.b, {{.flow = FlowId{3}}}, 0);
   t.h.auto_commit = true;
   t.h.Restart();
-  CHECK(t.h.core().tokens().size() == 2);
+  CHECK(t.h.core().books().tokens().size() == 2);
   for (const GrantedToken& token : kept->tokens) CHECK(t.h.IsLive(token.id));
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("a group waits where the first lane is in the way, and holds nothing")
   for (const int64_t flow : {1, 3}) t.h.Release(t.a, t.h.Take(t.a, flow));
   t.h.Release(t.a, second);
   CHECK(t.h.LateText() == "7 OK");
-  CHECK(t.h.core().tokens().size() == 3);
+  CHECK(t.h.core().books().tokens().size() == 3);
   CHECK(t.Lines().empty());
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("groups over the same lanes in any order are all served") {
     }
   }
   CHECK(served == 4);
-  CHECK(t.h.core().tokens().size() == 0);
+  CHECK(t.h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("a group that no room would help waits aside and delays nobody") {
@@ -332,7 +332,7 @@ TEST_CASE("a lane of a group that loses its rule or drains refuses the group whe
     t.h.DropWaiters(0);
     t.h.Release(t.a, first);
     CHECK(t.h.LateText().empty());
-    CHECK(t.h.core().tokens().size() == 0);
+    CHECK(t.h.core().books().tokens().size() == 0);
   }
   CHECK(t.Lines().empty());
   CHECK(testing::FindWrongBook(t.h.core()).empty());
@@ -371,7 +371,7 @@ TEST_CASE("the same request id gives the same tokens while all of them live") {
   t.h.Restart();
   t.a = t.h.Hello("a");
   check_same();
-  CHECK(t.h.core().tokens().size() == 2);
+  CHECK(t.h.core().books().tokens().size() == 2);
   // Any other request with the id is refused.
   const auto is_refused = [](const std::optional<AcquireAllAnswer>& answer) {
     return answer->status == TokenStatus::kBadRequest &&
@@ -387,7 +387,7 @@ TEST_CASE("the same request id gives the same tokens while all of them live") {
   CHECK(is_refused(again(kTwoOne)));
   CHECK(single()->token_id == granted->tokens[1].id);
   CHECK(t.h.Cancel(t.a, 5) == TokenStatus::kReleaseOk);
-  CHECK(t.h.core().tokens().size() == 0);
+  CHECK(t.h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("the request id of an acquire is refused to an acquire_all of more") {
@@ -411,7 +411,7 @@ TEST_CASE("a cancel ends all tokens of a group, or its wait, and refuses it afte
   CHECK(t.h.Cancel(t.b, 5) == TokenStatus::kReleaseOk);
   CHECK(t.h.LateText() == "1 BLOCKED cancelled of 1");
   CHECK(t.h.Cancel(t.a, 5) == TokenStatus::kReleaseOk);
-  CHECK(t.h.core().tokens().size() == 0);
+  CHECK(t.h.core().books().tokens().size() == 0);
   CHECK(t.h.Ended(1, EndReason::kCancelled) == 1);
   CHECK(t.h.Ended(3, EndReason::kCancelled) == 1);
   CHECK(t.Ask(t.a, kAllThree, 2, 0, 5)->refused_by == RefusedBy::kCancelled);

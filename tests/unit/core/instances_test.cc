@@ -76,6 +76,16 @@ TEST_CASE("tokens of a process that died end after clientOfflineTime though anot
   CHECK(h.core().books().sessions().size() == 1);
 }
 
+TEST_CASE("who takes back from a client id pays for each of its instances that is looked at") {
+  constexpr uint64_t kInstances = 100;
+  CoreHarness h;
+  h.Rules({{.flow = 1}});
+  for (uint64_t instance = 1; instance <= kInstances; ++instance) SlotOf(&h, instance);
+  const uint64_t before = h.core().books().looks();
+  CHECK(ReclaimedOf(&h, std::nullopt) == "0");
+  CHECK(h.core().books().looks() - before >= kInstances);
+}
+
 TEST_CASE("an instance that reconnects has its tokens again, also after a restart") {
   CoreHarness h;
   h.Rules({{.flow = 1, .client_offline_ms = 5000}});

@@ -136,6 +136,19 @@ TEST_CASE("rules of files that change while the disk is nearly full leave the ro
   CHECK(h.core().Drain(h.step(), FlowId{1}, true, {}).ok());
 }
 
+TEST_CASE("a drain of a namespace that a full disk ends half-way is told in the log") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.rule_bytes_while_disk_low_max = 800;
+  CoreHarness h(options);
+  h.Rules({{.flow = 1}, {.flow = 2}, {.flow = 3}, {.flow = 4}}, "app");
+  h.NoticesText();
+  h.core().SetDiskLow(true);
+  const auto drained =
+      h.core().DrainNamespace(h.step(), {.name_space = "app", .limit = 9}, true, {"peer", "why"});
+  CHECK(drained.status().code() == StatusCode::kResourceExhausted);
+  CHECK(h.NoticesText() == "administrator peer began to drain 2 rules of namespace app: why\n");
+}
+
 TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 1000}});

@@ -23,7 +23,7 @@ Page List(CoreHarness* h, const TokenFilter& filter, uint32_t limit, uint64_t cu
   REQUIRE(page.status().ToString() == "ok");
   Page result;
   for (const TokenSlot slot : page->tokens) {
-    result.tokens.push_back(h->core().books().IdOf(h->core().tokens().at(slot)));
+    result.tokens.push_back(h->core().books().IdOf(h->core().books().tokens().at(slot)));
   }
   result.cursor = page->next_cursor;
   return result;

@@ -88,7 +88,7 @@ class Absences {
     for (uint32_t number = 0; number < kClients; ++number) Goodbye(number);
     Pass(2 * kFactor * 100'000);
     Compare();
-    REQUIRE(h_.core().tokens().size() == 0);
+    REQUIRE(h_.core().books().tokens().size() == 0);
     REQUIRE(h_.core().books().sessions().size() == 0);
   }
 
@@ -275,7 +275,7 @@ class Absences {
       for (const MassToken& token : client.tokens) REQUIRE(h_.IsLive(token.id));
       tokens += client.tokens.size();
     }
-    REQUIRE(h_.core().tokens().size() == tokens);
+    REQUIRE(h_.core().books().tokens().size() == tokens);
   }
 
   Prng prng_;

@@ -87,7 +87,7 @@ class Life {
   // Invariant 7: what is left drains.
   void Drain() {
     for (int i = 0; i < 45; ++i) Pass(10'000);
-    REQUIRE(h_.core().tokens().size() == 0);
+    REQUIRE(h_.core().books().tokens().size() == 0);
     REQUIRE(ReadLedger(&h_.store()).tokens.empty());
   }
 
@@ -393,11 +393,11 @@ class Life {
 
   void CompareBooks() {
     REQUIRE(FindWrongBook(h_.core()) == "");
-    REQUIRE(h_.core().tokens().size() == model_.tokens.size());
+    REQUIRE(h_.core().books().tokens().size() == model_.tokens.size());
     for (const auto& [id, token] : model_.tokens) {
-      const TokenSlot slot = h_.core().tokens().Find(token.fence);
+      const TokenSlot slot = h_.core().books().tokens().Find(token.fence);
       REQUIRE(slot != kNoToken);
-      const TokenEntry& entry = h_.core().tokens().at(slot);
+      const TokenEntry& entry = h_.core().books().tokens().at(slot);
       REQUIRE(entry.count == token.count);
       REQUIRE(h_.core().flows().at(entry.flow_slot).id == FlowId{token.flow});
     }

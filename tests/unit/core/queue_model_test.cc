@@ -509,7 +509,7 @@ class QueueLife {
   }
 
   void Compare() {
-    REQUIRE(h_.core().tokens().size() == model_.tokens.size());
+    REQUIRE(h_.core().books().tokens().size() == model_.tokens.size());
     REQUIRE(h_.core().wait_queues().size() == model_.waiters.size());
     for (int64_t flow = 1; flow <= kQueueFlows; ++flow) {
       REQUIRE(h_.NowCalls(flow) ==

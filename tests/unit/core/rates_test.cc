@@ -342,6 +342,29 @@ TEST_CASE("values that are idle for longer than the window are dropped, a few a 
   CHECK(TheRate(&h).values.list.size == 1);
 }
 
+TEST_CASE("where memory is short, values that are only shown go before limits in use") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.param_value_bytes_max = 100'000;
+  CoreHarness h(options);
+  Rule of_a_day = ValueRule();
+  of_a_day.flow_id = FlowId{2};
+  of_a_day.window_interval_ms = 86'400'000;
+  h.InstallRules({ValueRule(), of_a_day});
+  const ParamValue spent(ParamType::kString, "spent");
+  const Param param = spent.view();
+  const auto ask = [&] {
+    return h.core().rates().RequestParams(h.step(), FlowId{2}, 1, {&param, 1}).status;
+  };
+  while (ask() == TokenStatus::kOk) {
+  }
+  for (int i = 0; i < 1000; ++i) {
+    h.Sleep(10);
+    RequestValues(&h, {"value-" + std::to_string(i)});
+  }
+  CHECK(h.core().books().rates().values().forgotten() == 0);
+  CHECK(ask() == TokenStatus::kBlocked);
+}
+
 TEST_CASE("all values together take so much memory at most, and the longest unused goes") {
   CoreOptions options = testing::HarnessOptions();
   options.limits.param_value_bytes_max = 100'000;

@@ -20,7 +20,7 @@ using testing::TokensText;
 TEST_CASE("a new ledger loads as an empty core") {
   CoreHarness h;
   h.Restart();
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
   CHECK(h.core().books().next_fence() == 1);
   CHECK(h.core().books().batch_number() == 0);
 }

@@ -191,10 +191,10 @@ TEST_CASE("in one session each token follows the clientOfflineTime of its own ru
   for (const int64_t flow : {2, 1, 3, 2}) h.Take(a, flow);
   h.Goodbye(a);
   h.Pass(999);
-  CHECK(h.core().tokens().size() == 4);
+  CHECK(h.core().books().tokens().size() == 4);
   h.Pass(1);
   CHECK(h.NowCalls(1) == 0);
-  CHECK(h.core().tokens().size() == 3);
+  CHECK(h.core().books().tokens().size() == 3);
   h.Pass(1999);
   CHECK(h.NowCalls(3) == 1);
   h.Pass(1);

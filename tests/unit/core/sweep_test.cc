@@ -80,10 +80,10 @@ TEST_CASE("a full step is followed by the next at once, behind its last key") {
   for (int step = 0; step < 5; ++step) {
     CHECK(h.core().NextDeadline() <= h.now());
     CHECK(h.ScanStep().value_or(99) == 10);
-    CHECK(h.core().tokens().size() == before - 10);
+    CHECK(h.core().books().tokens().size() == before - 10);
     before -= 10;
   }
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("between two sweeps lies the interval") {
@@ -274,7 +274,7 @@ TEST_CASE("after the last deadline the ledger is empty") {
   h.Restart();
   h.Hello("a");
   h.Pass(1'000'100);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
   const auto content = ReadLedger(&h.store());
   CHECK(content.tokens.empty());
   CHECK(content.sessions.size() == 1);  // a is online.

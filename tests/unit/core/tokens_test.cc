@@ -110,7 +110,7 @@ TEST_CASE("a count or flow id out of range is a bad request") {
     CHECK(h.Acquire(a, flow, 1).status == TokenStatus::kBadRequest);
   }
   CHECK(h.Acquire(a, kMax, 1).status == TokenStatus::kNoRuleExists);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("a level may be fractional: what exceeds it is refused") {

@@ -84,7 +84,7 @@ class TwoKinds {
     const Result<TokenPage> page = h.core().ListTokens(h.now(), 1, filter, 100, 0);
     REQUIRE(page.ok());
     for (const TokenSlot slot : page->tokens) {
-      const KeySlot key = h.core().tokens().KeyOf(slot);
+      const KeySlot key = h.core().books().tokens().KeyOf(slot);
       values.push_back(key == kNoKey ? "" : h.core().flows().keys().at(key).value.bytes);
     }
     return values;
@@ -213,14 +213,42 @@ TEST_CASE("a drain of a namespace in pieces of one rule takes both rules of a fl
   TwoKinds t;
   t.Take();
   t.Take("x");
-  const auto drained = t.h.core().ActOnNamespace(t.h.step(), NamespaceAct::kDrain,
-                                                 {.name_space = "app", .limit = 1}, {});
+  const auto drained =
+      t.h.core().DrainNamespace(t.h.step(), {.name_space = "app", .limit = 1}, true, {});
   REQUIRE(drained.ok());
-  CHECK(drained->drained.rules == 2);
-  CHECK(drained->drained.tokens == 2);
-  CHECK(drained->drained.next_flow == 0);
+  CHECK(drained->rules == 2);
+  CHECK(drained->tokens == 2);
+  CHECK(drained->next_flow == 0);
   CHECK(t.at(kOfFlow).draining);
   CHECK(t.at(kByValue).draining);
+}
+
+TEST_CASE("what acts on a flow id of two namespaces must say which kind is meant") {
+  TwoKinds t({OfFlow(1)});
+  REQUIRE(testing::ReplaceRules(&t.h.core(), t.h.step(), "other", testing::RulesJson({ByValue(1)}))
+              .ok());
+  t.Take();
+  t.Take("x");
+  const std::string refusal =
+      "flow_id 1 has a rule of the flow in namespace app and a rule by value in namespace other: "
+      "say which is meant with kind flow or value";
+  core::Core& core = t.h.core();
+  CHECK(core.Drain(t.h.step(), {FlowId{1}}, true, {}).status().message() == refusal);
+  CHECK(core.ReclaimFlow(t.h.step(), {FlowId{1}}, 9, {}).status().message() == refusal);
+  CHECK(core.Purge(t.h.step(), {FlowId{1}}, 9, {}).status().message() == refusal);
+  CHECK(core.Drain(t.h.step(), {FlowId{1}, FlowKind::kFlow}, true, {}).ok());
+  CHECK_FALSE(t.at(kByValue).draining);
+  CHECK(core.ReclaimFlow(t.h.step(), {FlowId{1}, FlowKind::kValue}, 9, {})->reclaimed == 1);
+}
+
+TEST_CASE("a rule that goes while the other of its flow id stays is warned of") {
+  TwoKinds t;
+  t.h.NoticesText();
+  t.h.Rules({ByValue(2)}, "app");
+  CHECK(
+      t.h.NoticesText().find("1 rule in force removed: acquires under it answer NO_RULE_EXISTS or, "
+                             "beside a rule of the other kind, BAD_REQUEST, for which clients let "
+                             "calls pass") != std::string::npos);
 }
 
 TEST_CASE("a flow id belongs to one namespace for each kind of rule") {

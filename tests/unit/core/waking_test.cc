@@ -54,6 +54,17 @@ TEST_CASE("a call lets so many go, and OnTime the others, each flow in its order
   CHECK(h.NowCalls(1) == 8);
 }
 
+TEST_CASE("a keep behind the longest hold gives the room of its token to the first who waits") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1, .client_offline_ms = 100'000, .max_hold_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  REQUIRE_FALSE(h.Ask(h.Hello("b"), {.flow = FlowId{1}, .wait_ms = 6000}, 7).has_value());
+  h.Sleep(1000);
+  CHECK(h.Keep(a, token).status == TokenStatus::kAlreadyRelease);
+  CHECK(h.LateText() == "7 OK");
+}
+
 TEST_CASE("the flows of a namespace that has more sessions do not stand before all others") {
   CoreHarness h(WithGrants(2));
   h.Rules({{.flow = 1, .count = 1, .client_offline_ms = 100'000},

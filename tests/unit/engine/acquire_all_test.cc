@@ -45,7 +45,7 @@ TEST_CASE("the tokens of an acquire_all leave when their one batch is durable") 
   h.Turn();
   CHECK(h.TakeReplies(a).empty());
   REQUIRE(h.BeginCommit());
-  CHECK(h.core().tokens().size() == 2);
+  CHECK(h.core().books().tokens().size() == 2);
   CHECK(h.TakeReplies(a).empty());
   h.FinishCommit();
   h.Turn();
@@ -115,7 +115,7 @@ TEST_CASE("an acquire_all as a notification does nothing") {
   const std::string request = All(7, Of({1, 2}));
   h.Send(a, "\x93\x02" + request.substr(3));
   CHECK(h.Call(a, testing::PlainRequest(8, wire::Method::kPing)).ErrorText() == "ok");
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("a group of 64 with an id is one request, also after a crash") {
@@ -141,7 +141,7 @@ TEST_CASE("a group of 64 with an id is one request, also after a crash") {
   for (size_t i = 0; i < first.tokens.size(); ++i) {
     CHECK(first.tokens[i].token_id == second.tokens[i].token_id);
   }
-  CHECK(h.core().tokens().size() == kAcquireAllMax);
+  CHECK(h.core().books().tokens().size() == kAcquireAllMax);
 }
 
 }  // namespace

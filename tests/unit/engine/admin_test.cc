@@ -84,7 +84,7 @@ TEST_CASE("reclaim_client and reclaim_flow answer how many and whether there are
   CHECK(Reclaimed(s.h.Call(s.admin, ReclaimFlowRequest(1, {1, "hung", 1000}))) == "3");
   CHECK(Reclaimed(s.h.Call(s.admin, ReclaimFlowRequest(1, {3, "hung", 1000}))) ==
         "BAD_PARAMS: reclaim_flow: flow_id 3 has neither a rule nor tokens");
-  CHECK(s.h.core().tokens().size() == 1);
+  CHECK(s.h.core().books().tokens().size() == 1);
   CHECK(s.h.driver().TakeLog() ==
         "info: administrator 10.0.0.1:5 reclaimed 2 tokens of client a of namespace shop: hung; "
         "more are left\n"
@@ -210,12 +210,12 @@ TEST_CASE("a turn does only a few mass reclaims, and acquires go on in between")
   for (int i = 0; i < 8000; ++i) s.h.Send(s.client, AcquireRequest(1, 1));
   s.h.Settle();
   s.h.TakeIds(s.client);
-  const size_t before = s.h.core().tokens().size();
+  const size_t before = s.h.core().books().tokens().size();
   REQUIRE(before > 7000);
   std::string requests;
   for (uint32_t n = 0; n < 7; ++n) requests += ReclaimFlowRequest(n, {1, "hung", 1000});
   s.h.Send(s.admin, requests);
-  const size_t first_turn = before - s.h.core().tokens().size();
+  const size_t first_turn = before - s.h.core().books().tokens().size();
   CHECK(first_turn > 0);
   CHECK(first_turn <= 4000);
   s.h.Send(s.client, PlainRequest(99, Method::kPing));
@@ -223,7 +223,7 @@ TEST_CASE("a turn does only a few mass reclaims, and acquires go on in between")
   CHECK(s.h.TakeIds(s.client) == std::vector<uint32_t>{99});
   s.h.Settle();
   CHECK(s.h.TakeIds(s.admin).size() == 7);
-  CHECK(s.h.core().tokens().size() == before - 7000);
+  CHECK(s.h.core().books().tokens().size() == before - 7000);
 }
 
 TEST_CASE("a batch is full with the history it will get, before it has got it") {
@@ -235,10 +235,10 @@ TEST_CASE("a batch is full with the history it will get, before it has got it") 
   for (int i = 0; i < 1000; ++i) h.Send(client, AcquireRequest(1, 1));
   h.Settle();
   h.TakeIds(client);
-  REQUIRE(h.core().tokens().size() == 1000);
+  REQUIRE(h.core().books().tokens().size() == 1000);
   const ConnectionId admin = h.Connect("10.0.0.1:5");
   h.Send(admin, ReclaimFlowRequest(1, {1, "hung", 1000}));
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
   h.Send(client, PlainRequest(99, Method::kPing));
   CHECK_FALSE(h.driver().socket(client).reading);
   h.Settle();
@@ -252,7 +252,7 @@ TEST_CASE("what was reclaimed is in the history of the next start") {
   s.h.Restart();
   CHECK(s.h.core().books().history().size() == 2);
   CHECK(HistoryOf(s.h.core())[0].note == "hung");
-  CHECK(s.h.core().tokens().size() == 4);
+  CHECK(s.h.core().books().tokens().size() == 4);
 }
 
 std::string BackupRequest(uint32_t msgid, std::string_view to) {

@@ -27,21 +27,21 @@ TEST_CASE("beyond requests_in_flight_max reading stops, goes on, and each reques
   CHECK(socket.reading);
   h.Send(c, AcquireRequests(11, 35));
   CHECK_FALSE(socket.reading);
-  CHECK(h.core().tokens().size() == 10);
+  CHECK(h.core().books().tokens().size() == 10);
   h.Turn();
   REQUIRE(h.BeginCommit());
   h.Turn();
   CHECK_FALSE(socket.reading);
-  CHECK(h.core().tokens().size() == 10);
+  CHECK(h.core().books().tokens().size() == 10);
   h.FinishCommit();
   h.Turn();
   CHECK(h.TakeIds(c) == Ids(1, 10));
-  CHECK(h.core().tokens().size() == 20);
+  CHECK(h.core().books().tokens().size() == 20);
   CHECK_FALSE(socket.reading);
   h.Settle();
   CHECK(socket.reading);
   CHECK(h.TakeIds(c) == Ids(11, 35));
-  CHECK(h.core().tokens().size() == 35);
+  CHECK(h.core().books().tokens().size() == 35);
   h.Send(c, AcquireRequests(36, 36));
   h.Settle();
   CHECK(h.TakeIds(c) == Ids(36, 36));
@@ -73,11 +73,11 @@ TEST_CASE("requests in flight in both batches count together") {
   h.Send(c, AcquireRequests(1, 2));
   REQUIRE(h.BeginCommit());
   h.Send(c, AcquireRequests(3, 6));
-  CHECK(h.core().tokens().size() == 4);
+  CHECK(h.core().books().tokens().size() == 4);
   CHECK_FALSE(h.driver().socket(c).reading);
   h.FinishCommit();
   h.Turn();
-  CHECK(h.core().tokens().size() == 6);
+  CHECK(h.core().books().tokens().size() == 6);
   CHECK(h.TakeIds(c) == Ids(1, 2));
   h.Settle();
   CHECK(h.TakeIds(c) == Ids(3, 6));
@@ -91,12 +91,12 @@ TEST_CASE("a full batch stops everybody's input until the next one opens") {
   const ConnectionId c = h.Connect();
   const ConnectionId d = h.Connect("127.0.0.1:2");
   h.Send(c, AcquireRequests(1, 100));
-  const uint32_t granted = h.core().tokens().size();
+  const uint32_t granted = h.core().books().tokens().size();
   CHECK(granted >= 5);
   CHECK(granted < 40);
   CHECK_FALSE(h.driver().socket(c).reading);
   h.Send(d, AcquireRequests(101, 103));
-  CHECK(h.core().tokens().size() == granted);
+  CHECK(h.core().books().tokens().size() == granted);
   CHECK_FALSE(h.driver().socket(d).reading);
   CHECK(h.engine().NextDeadline() == h.core().NextMark());
   CHECK_FALSE(h.engine().BeginScan(h.now() + 1'000'000).has_value());
@@ -105,7 +105,7 @@ TEST_CASE("a full batch stops everybody's input until the next one opens") {
 
   REQUIRE(h.BeginCommit());
   h.Turn();
-  CHECK(h.core().tokens().size() > granted);
+  CHECK(h.core().books().tokens().size() > granted);
   h.FinishCommit();
   h.Settle();
   CHECK(h.TakeIds(c) == Ids(1, 100));
@@ -124,7 +124,7 @@ TEST_CASE("a batch that fills again while the one before is in flight stops inpu
     REQUIRE(h.BeginCommit());
     h.Turn();
     CHECK_FALSE(h.driver().socket(c).reading);
-    CHECK(h.core().tokens().size() < 200);
+    CHECK(h.core().books().tokens().size() < 200);
     h.FinishCommit();
     h.Turn();
   }
@@ -288,10 +288,10 @@ TEST_CASE("an engine that shuts down answers what was read and begins nothing el
   CHECK_FALSE(h.engine().BeginScan(h.now()).has_value());
   h.Settle();
   CHECK(h.TakeIds(c) == Ids(2, 2));
-  CHECK(h.core().tokens().size() == 2);
+  CHECK(h.core().books().tokens().size() == 2);
   h.Restart();
   h.Pass(10'100);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("a closed client's session ends with the close, not with the disconnect") {

@@ -226,12 +226,12 @@ TEST_CASE("a turn grants no more tokens to groups than to single acquires") {
   std::string groups;
   for (uint32_t i = 0; i < 20; ++i) groups += GroupOf64(i);
   for (int i = 0; i < 40; ++i) h.Send(h.Connect("127.0.0.1:2"), groups);
-  size_t before = h.core().tokens().size();
+  size_t before = h.core().books().tokens().size();
   CHECK(before <= 2'100);  // Of the turn that has read them.
   while (h.engine().input_waits()) {
     h.Turn();
-    CHECK(h.core().tokens().size() - before <= 4'200);
-    before = h.core().tokens().size();
+    CHECK(h.core().books().tokens().size() - before <= 4'200);
+    before = h.core().books().tokens().size();
   }
 }
 

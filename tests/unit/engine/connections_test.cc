@@ -86,9 +86,9 @@ TEST_CASE("a connection without hello has a session of its own that ends with it
         TokenStatus::kAlreadyRelease);
   h.Disconnect(c);
   h.Pass(1950);
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   h.Pass(50);  // clientOfflineTime
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("a session with a client id survives its connection, and a restart") {
@@ -122,12 +122,12 @@ TEST_CASE("two connections share a client id: either may release, and either kee
   CHECK(h.Call(d, TokenRequest(1, Method::kRelease, one)).status() == TokenStatus::kReleaseOk);
   h.Disconnect(c);
   h.Pass(3900);
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   h.Disconnect(d);
   h.Settle();
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   h.Pass(5000);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
   CHECK(h.core().books().sessions().size() == 0);
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("thousands of short connections leave nothing behind") {
   }
   h.Pass(10'100);  // They look cut off: the guard gives them five times as long.
   CHECK(h.core().books().sessions().size() == 0);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
   CHECK(h.core().flows().namespaces() == 1);
   CHECK(testing::ReadLedger(&h.store()).sessions.empty());
 }

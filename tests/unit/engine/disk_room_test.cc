@@ -81,6 +81,13 @@ TEST_CASE("a disk that has hardly any inodes is low too, and the line names them
   CHECK(none.Update(1000, 0).empty());
 }
 
+TEST_CASE("bytes that come back end what they began, though inodes are between their marks") {
+  DiskRoom room(Watermarks(100, 150));
+  CHECK_FALSE(room.Update(40, DiskRoom::kFilesHigh - 1).empty());
+  CHECK_FALSE(room.Update(150, DiskRoom::kFilesHigh - 1).empty());
+  CHECK_FALSE(room.low());
+}
+
 TEST_CASE("a nearly full disk refuses acquires by name, in the log once, and shows in info") {
   EngineHarness h(Watermarks(100, 150));
   const ConnectionId c = h.Connect();

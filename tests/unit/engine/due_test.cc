@@ -26,12 +26,12 @@ void MakeTokensDue(EngineHarness* h, bool away) {
     h->Send(c, AcquireRequests(first, first + 999));
     h->Settle();
   }
-  REQUIRE(h->core().tokens().size() == kTokens);
+  REQUIRE(h->core().books().tokens().size() == kTokens);
   if (away) h->Disconnect(c);
   h->Settle();
   h->Sleep(60'000);
   for (int i = 0; i < 20; ++i) h->Turn();
-  REQUIRE(h->core().tokens().size() > 10'000);
+  REQUIRE(h->core().books().tokens().size() > 10'000);
   REQUIRE(h->BeginCommit());
   h->FinishCommit();
 }
@@ -46,9 +46,9 @@ std::vector<testing::RuleOptions> Rules(bool away) {
 
 // How many ended in so many turns.
 uint32_t EndedIn(int turns, EngineHarness* h) {
-  const uint32_t before = h->core().tokens().size();
+  const uint32_t before = h->core().books().tokens().size();
   for (int i = 0; i < turns; ++i) h->Turn();
-  return before - h->core().tokens().size();
+  return before - h->core().books().tokens().size();
 }
 
 TEST_CASE("so many due tokens end in a millisecond, however many turns and batches it has") {
@@ -75,7 +75,7 @@ TEST_CASE("what a pause has left to end does not end at once") {
   h.Sleep(10'000);
   CHECK(EndedIn(100, &h) == 5 * kDuePerMs);
   h.Pass(1000);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("a batch has a last due token, and the next goes on") {

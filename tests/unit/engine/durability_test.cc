@@ -231,7 +231,7 @@ TEST_CASE("a batch that is full takes nothing more while the one before it is co
   CHECK(h.engine().input_held());  // The last one is one too many.
   h.FinishCommit();
   REQUIRE(h.BeginCommit());
-  CHECK(h.core().tokens().size() == 3);
+  CHECK(h.core().books().tokens().size() == 3);
   h.Settle();
   CHECK(h.TakeIds(c) == MsgIds{1, 2, 3, 4});
 }
@@ -277,7 +277,7 @@ TEST_CASE("in random lives an answered grant is in the ledger and an answered re
       }
     }
     h.Settle();
-    REQUIRE(ReadLedger(&h.store()).seal->live_tokens == h.core().tokens().size());
+    REQUIRE(ReadLedger(&h.store()).seal->live_tokens == h.core().books().tokens().size());
   }
 }
 

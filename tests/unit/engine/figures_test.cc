@@ -100,7 +100,7 @@ TEST_CASE("info sends the figures in the order of the table, as maps within a ma
   put("NEXT_FENCE", std::to_string(h.core().books().next_fence()));
   put("LEDGER_MS", std::to_string(h.now().ms));
   put("KEY_BYTES", std::to_string(h.core().flows().keys().MemoryBytes()));
-  put("TABLE_BYTES", std::to_string(h.core().tokens().MemoryBytes()));
+  put("TABLE_BYTES", std::to_string(h.core().books().tokens().MemoryBytes()));
   CHECK(text->substr(0, expected.size()) == expected);
   size_t at = 0;
   for (const Figure& figure : Figures()) {

@@ -198,9 +198,9 @@ TEST_CASE("nothing is done of what a connection sends behind its error") {
   EngineHarness h;
   const ConnectionId c = h.Connect();
   h.Send(c, AcquireRequest(1, 1) + "\xff" + AcquireRequest(2, 1));
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   h.Send(c, AcquireRequest(3, 1));
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   CHECK_FALSE(h.driver().socket(c).closed);
   h.Settle();
   CHECK(h.TakeIds(c) == std::vector<uint32_t>{1});
@@ -209,7 +209,7 @@ TEST_CASE("nothing is done of what a connection sends behind its error") {
   h.Disconnect(c);
   h.Settle();
   h.Pass(2000);
-  CHECK(h.core().tokens().size() == 0);  // Its session went with it.
+  CHECK(h.core().books().tokens().size() == 0);  // Its session went with it.
 }
 
 TEST_CASE("a request that is refused for its form is answered when its msgid can be read") {
@@ -282,7 +282,7 @@ TEST_CASE("a client may go away while its last answers wait") {
   h.FinishCommit();
   h.Settle();
   h.Pass(2000);
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 TEST_CASE("a notification of release or keep is executed, any other is ignored, none is answered") {
@@ -299,9 +299,9 @@ TEST_CASE("a notification of release or keep is executed, any other is ignored, 
     return request.erase(2, method - 2);
   };
   h.Send(c, notify(TokenRequest(1, Method::kRelease, released)));
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   h.Send(c, notify(AcquireRequest(1, 1)));
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   h.Send(c, notify(PlainRequest(1, Method::kPing)));
   h.Send(c, notify(TokenRequest(1, Method::kRelease, stays)).substr(0, 2) + "\xa7release\x90");
   h.Sleep(100);

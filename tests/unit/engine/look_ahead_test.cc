@@ -89,9 +89,9 @@ TEST_CASE("releases are answered alike, also of tokens that end after they were 
   many.h.Send(c, requests);
   many.h.Settle();
   many.h.TakeIds(c);
-  REQUIRE(many.h.core().tokens().size() == 40);
+  REQUIRE(many.h.core().books().tokens().size() == 40);
   std::string releases;
-  const core::TokenTable& tokens = many.h.core().tokens();
+  const core::TokenTable& tokens = many.h.core().books().tokens();
   std::vector<uint64_t> wanted;
   for (core::TokenSlot slot = tokens.all().head; slot != core::kNoToken;
        slot = tokens.at(slot).next(core::TokenOrder::kAll)) {
@@ -111,7 +111,7 @@ TEST_CASE("releases are answered alike, also of tokens that end after they were 
   many.h.Send(c, releases);
   many.h.Settle();
   CHECK(many.h.TakeIds(c) == std::vector<uint32_t>(83, 7));
-  CHECK(many.h.core().tokens().size() == 0);
+  CHECK(many.h.core().books().tokens().size() == 0);
 }
 
 // What a look sees, and more, with messages that it does not.
@@ -177,7 +177,7 @@ TEST_CASE("with many flows requests that are cut anywhere are answered") {
     many.h.Settle();
     if (TakeIdSet(&many.h, c) != requests.ids) FAIL("answers are missing");
   }
-  CHECK(many.h.core().tokens().size() == 40 * (requests.bytes.size() - 1));
+  CHECK(many.h.core().books().tokens().size() == 40 * (requests.bytes.size() - 1));
 }
 
 TEST_CASE("with many flows a connection that has to wait goes on where it was") {
@@ -192,10 +192,10 @@ TEST_CASE("with many flows a connection that has to wait goes on where it was") 
     requests += AcquireRequest(ids.back(), 1 + i);
   }
   many.h.Send(c, requests);
-  CHECK(many.h.core().tokens().size() == 8);
+  CHECK(many.h.core().books().tokens().size() == 8);
   many.h.Settle();
   CHECK(many.h.TakeIds(c) == ids);
-  CHECK(many.h.core().tokens().size() == 100);
+  CHECK(many.h.core().books().tokens().size() == 100);
 }
 
 TEST_CASE("with many flows what is no request is refused, and all before it answered") {
@@ -214,7 +214,7 @@ TEST_CASE("with many flows what is no request is refused, and all before it answ
     many.h.Settle();
     CHECK(many.h.TakeIds(c) == ids);
     CHECK(many.h.driver().socket(c).closed);
-    CHECK(many.h.core().tokens().size() == 40);
+    CHECK(many.h.core().books().tokens().size() == 40);
   }
 }
 

@@ -70,13 +70,13 @@ TEST_CASE("a turn grants so many acquires, over all connections, and leaves none
     ids.push_back(h.Connect("127.0.0.1:2"));
     h.Send(ids.back(), AcquireRequests(1, 60));
   }
-  CHECK(h.core().tokens().size() <= kGrantsMax / 2);
-  CHECK(h.core().tokens().size() >= kGrantsMax / 4);
+  CHECK(h.core().books().tokens().size() <= kGrantsMax / 2);
+  CHECK(h.core().books().tokens().size() >= kGrantsMax / 4);
   uint32_t before = 0;
   while (h.engine().input_waits()) {
     h.Turn();
-    CHECK(h.core().tokens().size() - before <= kGrantsMax);
-    before = h.core().tokens().size();
+    CHECK(h.core().books().tokens().size() - before <= kGrantsMax);
+    before = h.core().books().tokens().size();
   }
   h.Settle();
   for (const ConnectionId id : ids) CHECK(h.TakeIds(id) == Ids(1, 60));
@@ -308,14 +308,14 @@ TEST_CASE("ends that displace longer entries of the history cost their turn like
   wire::OutputBuffer reclaim;
   wire::EncodeReclaimFlowRequest(1, {2, std::string(kReasonBytesMax, 'r'), kTokens}, &reclaim);
   h.Send(h.Connect("10.0.0.1:5"), reclaim.view());
-  REQUIRE(h.core().tokens().size() == kTokens);
+  REQUIRE(h.core().books().tokens().size() == kTokens);
   h.Send(client, releases);
   CHECK_FALSE(h.driver().socket(client).reading);
-  CHECK(h.core().tokens().size() < kTokens);
-  CHECK(h.core().tokens().size() >= kTokens / 2);
+  CHECK(h.core().books().tokens().size() < kTokens);
+  CHECK(h.core().books().tokens().size() >= kTokens / 2);
   h.Settle();
   CHECK(h.TakeIds(client) == Ids(1, kTokens));
-  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().books().tokens().size() == 0);
 }
 
 }  // namespace

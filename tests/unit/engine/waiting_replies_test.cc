@@ -79,7 +79,7 @@ TEST_CASE("listings that wait for a commit have a bound together, and the rest w
 
   const ConnectionId honest = h.Connect("127.0.0.1:2");
   h.Send(honest, AcquireRequests(1, 50));
-  CHECK(h.core().tokens().size() == 1051);
+  CHECK(h.core().books().tokens().size() == 1051);
   h.Send(honest, PlainRequest(51, Method::kInfo));
   h.Turn();
   CHECK(h.TakeIds(honest) == Ids(51, 51));
@@ -148,7 +148,7 @@ TEST_CASE("replies that wait for a commit leave each connection its part, howeve
   disk.Turns(50);
   const ConnectionId honest = h.Connect("127.0.0.1:2");
   h.Send(honest, AcquireRequests(1, 4));
-  CHECK(h.core().tokens().size() == 1005);
+  CHECK(h.core().books().tokens().size() == 1005);
   CHECK(h.engine().NextDeadline() > h.now());
 
   constexpr size_t kReplyMax = 16;
@@ -172,7 +172,7 @@ TEST_CASE("what a client asks behind a listing that waits is done behind it") {
                                PlainRequest(3, Method::kPing) + TokenPageRequests(4, 4);
   for (const ConnectionId id : ids) h.Send(id, requests);
   disk.Turns(20);
-  const uint32_t done = h.core().tokens().size() - 1001;
+  const uint32_t done = h.core().books().tokens().size() - 1001;
   CHECK(done >= 1);
   CHECK(done < 10);
   for (const ConnectionId id : ids) {
@@ -181,7 +181,7 @@ TEST_CASE("what a client asks behind a listing that waits is done behind it") {
   }
   h.Settle();
   for (const ConnectionId id : ids) CHECK(h.TakeIds(id).size() == (id < ids[done] ? 3 : 4));
-  CHECK(h.core().tokens().size() == 1021);
+  CHECK(h.core().books().tokens().size() == 1021);
 }
 
 TEST_CASE("who waits to list while the disk stalls is before those who come later") {

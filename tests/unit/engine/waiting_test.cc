@@ -128,7 +128,7 @@ TEST_CASE("a client that comes back asks again and gets the token it was granted
   h.Call(again, HelloRequest(1, "default", "a"));
   const wire::AcquireReply reply = h.Call(again, Waiting(2, 0, 77)).acquire();
   CHECK(reply.status == TokenStatus::kOk);
-  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.core().books().tokens().size() == 1);
   CHECK(h.Call(again, TokenRequest(3, Method::kRelease, reply.token_id)).status() ==
         TokenStatus::kReleaseOk);
 }
@@ -319,9 +319,9 @@ TEST_CASE("a hello that makes room for 3,000 waiters lets them go over several t
     h.Settle();
   }
   REQUIRE(h.core().wait_queues().size() == 3000);
-  const size_t before = h.core().tokens().size();
+  const size_t before = h.core().books().tokens().size();
   h.Send(h.Connect("127.0.0.1:3"), HelloRequest(1, "default", "new"));
-  CHECK(h.core().tokens().size() - before <= 1000);
+  CHECK(h.core().books().tokens().size() - before <= 1000);
   CHECK(h.engine().NextDeadline() <= h.now());
   h.Turn();
   h.Turn();
@@ -330,7 +330,7 @@ TEST_CASE("a hello that makes room for 3,000 waiters lets them go over several t
   CHECK(h.core().wait_queues().size() > 0);
   h.Settle();
   CHECK(h.core().wait_queues().size() == 0);
-  CHECK(h.core().tokens().size() - before == 3000);
+  CHECK(h.core().books().tokens().size() - before == 3000);
   for (const ConnectionId id : crowd) CHECK(h.TakeIds(id) == testing::Ids(1, 500));
 }
 
