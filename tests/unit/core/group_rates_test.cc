@@ -230,7 +230,7 @@ TEST_CASE("a rate of a group that can never pass is over the level, drained, or 
   CHECK(g.Said(g.a, {Token(), RateOf(kRateFlow, 3)}) == "BLOCKED over_level in 2");
   CHECK(g.Said(g.a, {WithKey(RateOf(kKeyedRate, 3), "x")}) == "BLOCKED over_level of x in 4");
   CHECK(g.Said(g.a, {RateOf(kKeyedRate)}) == "BAD_REQUEST param in 4");
-  CHECK(g.Said(g.a, {WithKey(RateOf(), "x")}) == "BAD_REQUEST param in 2");
+  CHECK(g.Said(g.a, {WithKey(RateOf(), "x")}) == "BAD_REQUEST param of x in 2");
   CHECK(g.Said(g.a, {RateOf(FlowId{9})}) == "NO_RULE_EXISTS in 9");
   REQUIRE(g.h.core().Drain(g.h.step(), kRateFlow, true, {}).ok());
   CHECK(g.Said(g.a, {Token(), RateOf()}) == "BLOCKED draining in 2");
@@ -243,7 +243,7 @@ TEST_CASE("each rate of a group counts against the guard of its namespace") {
   Gateway g(options);
   CHECK(g.Said(g.a, {RateOf(), WithKey(RateOf(kKeyedRate), "x")}) == "OK");
   CHECK(g.Said(g.a, {RateOf(), WithKey(RateOf(kKeyedRate), "x")}) ==
-        "TOO_MANY_REQUEST namespace_qps in 4");
+        "TOO_MANY_REQUEST namespace_qps of x in 4");
   CHECK(g.Passed() == 1);
 }
 

@@ -146,7 +146,7 @@ TEST_CASE("a drain of a namespace that a full disk ends half-way is told in the 
   const auto drained =
       h.core().DrainNamespace(h.step(), {.name_space = "app", .limit = 9}, true, {"peer", "why"});
   CHECK(drained.status().code() == StatusCode::kResourceExhausted);
-  CHECK(h.NoticesText() == "administrator peer began to drain 2 rules of namespace app: why\n");
+  CHECK(h.NoticesText() == "administrator peer began to drain 1 rule of namespace app: why\n");
 }
 
 TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {

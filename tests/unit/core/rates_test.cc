@@ -349,6 +349,7 @@ TEST_CASE("where memory is short, values that are only shown go before limits in
   Rule of_a_day = ValueRule();
   of_a_day.flow_id = FlowId{2};
   of_a_day.window_interval_ms = 86'400'000;
+  of_a_day.count_per_interval = true;
   h.InstallRules({ValueRule(), of_a_day});
   const ParamValue spent(ParamType::kString, "spent");
   const Param param = spent.view();
