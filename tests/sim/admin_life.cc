@@ -45,7 +45,12 @@ void AdminLife::Change() {
     rule.present = !rule.present;
     admin.LoadRules(rules, rule.name_space);
   } else if (what < 60) {
-    admin.Drain(rule.flow, prng_.Below(4) == 0);
+    const bool of_one_namespace =
+        std::all_of(rules.begin(), rules.end(), [&rule](const SimRule& other) {
+          return other.flow != rule.flow || other.name_space == rule.name_space;
+        });
+    admin.Drain(rule.flow, of_one_namespace ? std::nullopt : std::optional(rule.kind()),
+                prng_.Below(4) == 0);
   } else if (what < 75) {
     const bool all = what % 2 == 0;
     admin.ReclaimFlow(rule.flow, all ? std::nullopt : std::optional(rule.kind()), limit);
@@ -73,7 +78,8 @@ void AdminLife::Restore() {
         [this, name_space] { world_->admin().LoadRules(world_->rules(), name_space); });
   }
   for (const SimRule& rule : initial_rules_) {
-    to_restore_.emplace_back([this, flow = rule.flow] { world_->admin().Drain(flow, false); });
+    to_restore_.emplace_back(
+        [this, flow = rule.flow, kind = rule.kind()] { world_->admin().Drain(flow, kind, false); });
   }
 }
 

@@ -191,7 +191,7 @@ class Oracle {
   // The server cannot do what is due until then.
   void ServerHindered(int64_t until_ms);
   // The boot clock was set back: the server's clock stands still for as long, at least.
-  void ClockSetBack(int64_t by_ms) { set_back_[timeline_->now_ms()] += by_ms; }
+  void ClockSetBack(int64_t by_ms);
 
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
@@ -420,7 +420,7 @@ class Oracle {
   std::map<LinkId, std::set<OpId>> on_their_way_;  // Acquires that have not surely arrived.
   std::vector<OpId> granted_;                      // Acquires with fences of their own.
   Hindrances hindrances_;
-  std::map<int64_t, int64_t> set_back_;  // See ClockSetBack, by time.
+  std::map<int64_t, int64_t> set_back_;  // See ClockSetBack, by when the clock goes on.
   CallsJudge calls_;
   Promptness promptness_;
   int64_t ready_ms_ = 0;

@@ -36,10 +36,17 @@ void Oracle::ServerHindered(int64_t until_ms) {
   hindrances_.Add(timeline_->now_ms(), until_ms + kCatchUpMs);
 }
 
+void Oracle::ClockSetBack(int64_t by_ms) {
+  const int64_t from_ms =
+      std::max(timeline_->now_ms(), set_back_.empty() ? 0 : set_back_.rbegin()->first);
+  set_back_[from_ms + by_ms] += by_ms;
+}
+
 // By how much the server's clock may have been late in what began at `since_ms`.
 int64_t Oracle::SetBackMs(int64_t since_ms) const {
   int64_t sum_ms = 0;
-  for (const auto& [at_ms, by_ms] : set_back_) sum_ms += at_ms + by_ms >= since_ms ? by_ms : 0;
+  // Each step rounds once more.
+  for (const auto& [until_ms, by_ms] : set_back_) sum_ms += until_ms >= since_ms ? by_ms + 1 : 0;
   return sum_ms;
 }
 

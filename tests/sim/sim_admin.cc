@@ -32,10 +32,12 @@ void SimAdmin::LoadRules(const std::vector<SimRule>& rules, const std::string& n
        });
 }
 
-void SimAdmin::Drain(int64_t flow, bool on) {
-  trace_->Add("admin: ", on ? "drains" : "stops draining", " flow ", flow);
+void SimAdmin::Drain(int64_t flow, std::optional<FlowKind> kind, bool on) {
+  trace_->Add("admin: ", on ? "drains" : "stops draining", " flow ", flow,
+              kind ? " of one kind" : "");
   std::map<int64_t, LevelHistory::Change> changes;
   for (const int64_t lane : LanesOf(flow)) {
+    if (kind.value_or(FlowKindIf(IsKeyLane(lane))) != FlowKindIf(IsKeyLane(lane))) continue;
     changes[lane] = [on](LevelSetting setting) {
       setting.draining = setting.in_force && on;
       return setting;
@@ -45,7 +47,7 @@ void SimAdmin::Drain(int64_t flow, bool on) {
   answered_ = false;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
-        wire::EncodeDrainRequest(msgid, {.flow_id = flow, .on = on}, out);
+        wire::EncodeDrainRequest(msgid, {.flow_id = flow, .on = on, .kind = kind}, out);
       },
       [this](const wire::Response* response) {
         if (response == nullptr) return;

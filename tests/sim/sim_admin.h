@@ -28,7 +28,8 @@ class SimAdmin : public RpcCaller {
 
   // REQUIRES: Ready().
   void LoadRules(const std::vector<SimRule>& rules, const std::string& name_space);
-  void Drain(int64_t flow, bool on);
+  // Without a kind both rules of the flow id.
+  void Drain(int64_t flow, std::optional<FlowKind> kind, bool on);
   void Reclaim(uint64_t token);
   // `kind`: of the flow's rules; none: both.
   void ReclaimFlow(int64_t flow, std::optional<FlowKind> kind, uint32_t limit);
