@@ -111,7 +111,7 @@ void HttpDoor::Run() {
       if (fd == end_fd_) return;
       if (fd == probes_->wait_fd()) continue;
       if (undecided_.contains(fd)) {
-        Look(fd);
+        Look(fd, events[static_cast<size_t>(i)].events);
       } else if (std::find(listening_.begin(), listening_.end(), fd) != listening_.end()) {
         AcceptAll(fd);
       }
@@ -137,7 +137,7 @@ void HttpDoor::AcceptAll(int listening) {
     guests_->Settle(fd);
     undecided_[fd] = peer;
     Watch(fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
-    Look(fd);  // Mostly its request is there already.
+    Look(fd, 0);  // Mostly its request is there already.
   }
 }
 
@@ -159,13 +159,16 @@ void HttpDoor::GoOn() {
   rests_ = false;
 }
 
-void HttpDoor::Look(int fd) {
+void HttpDoor::Look(int fd, uint32_t events) {
   std::array<char, kHeadBytes> head{};
   const ssize_t size = recv(fd, head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) return Close(fd);
   const GuestKind kind = KindOf({head.data(), static_cast<size_t>(size)}, paths_);
-  if (kind != GuestKind::kUndecided) HandOver(fd, kind);
+  if (kind != GuestKind::kUndecided) return HandOver(fd, kind);
+  // More cannot come. Until the close, recv would return the same bytes for ever.
+  constexpr uint32_t kHungUp = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+  if ((events & kHungUp) != 0) Close(fd);
 }
 
 void HttpDoor::HandOver(int fd, GuestKind kind) {

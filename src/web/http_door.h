@@ -51,7 +51,8 @@ class HttpDoor {
   void AcceptAll(int listening);
   void RefuseOne(int listening);
   void GoOn();
-  void Look(int fd);
+  // `events`: of epoll, since the look before.
+  void Look(int fd, uint32_t events);
   void HandOver(int fd, GuestKind kind);
   void Close(int fd);
   int WaitMs() const;

@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -298,6 +300,41 @@ TEST_CASE("connections that say nothing, or not all, give way to those that ask"
     CHECK(staged.Get("/healthz").ends_with("probe/healthz"));
     CHECK(staged.Get("/metrics").ends_with("answer"));
     CHECK(staged.Get("/x").ends_with("answer"));
+  }
+}
+
+// Descriptors of this process, which is client and server.
+size_t OpenFiles() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST_CASE("500 connections that are closed behind half a request leave no descriptor") {
+  Staged staged;
+  const size_t before = OpenFiles();
+  for (int i = 0; i < 500; ++i) Reader(staged.server()).Send(i % 2 == 0 ? "GET /hea" : "GE");
+  CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return OpenFiles() == before; }));
+}
+
+TEST_CASE("half a request that stays is closed when its time is over") {
+  const auto server = ServerOf(100, "there\n");
+  const size_t before = OpenFiles();
+  Reader half(server.get());
+  half.Send("GE");
+  CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return !half.Receive(); }));
+  CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return OpenFiles() == before + 1; }));
+}
+
+TEST_CASE("a whole request is answered, though its sender has said that no more comes") {
+  Staged staged;
+  for (const char* path : {"/healthz", "/metrics", "/x"}) {
+    CAPTURE(path);
+    Reader reader(staged.server());
+    CHECK(staged.Get("/x").ends_with("answer"));  // The door has let both in.
+    const std::string request = "GET " + std::string(path) + " HTTP/1.0\r\n\r\n";
+    send(reader.fd, request.data(), request.size(), MSG_MORE);  // In one segment with the end.
+    shutdown(reader.fd, SHUT_WR);
+    CHECK(reader.ReceiveUntil([&] { return reader.received.starts_with("HTTP/1.1 200 "); }));
   }
 }
 
