@@ -43,11 +43,13 @@ std::string HeaderOf(MHD_Connection* connection, const char* name) {
 struct HttpDaemon::Impl {
   struct Body {
     Impl* server;
+    std::string address;
     std::string text;
   };
   struct Stream {
     Impl* server;
     MHD_Connection* connection;
+    std::string address;
     std::string pending;
     size_t sent = 0;
     size_t held_bytes = 0;  // Counted in answer_bytes, beside those that are pending.
@@ -61,12 +63,17 @@ struct HttpDaemon::Impl {
   std::optional<Response> Refuse(MHD_Connection* connection, std::string_view method) const;
   MHD_Result Answer(MHD_Connection* connection, Response response, bool closes);
   // Instead of an answer of so many bytes, for which there is no room.
-  Response TooMuch(size_t bytes) const;
-  MHD_Response* MakeBody(std::string text);
-  MHD_Response* MakeStream(MHD_Connection* connection, Response* response);
+  Response TooMuch(const std::string& address, size_t bytes) const;
+  MHD_Response* MakeBody(const std::string& address, std::string text);
+  MHD_Response* MakeStream(MHD_Connection* connection, const std::string& address,
+                           Response* response);
   ssize_t ReadStream(Stream* stream, char* into, size_t max);
   void SetPending(Stream* stream, std::string pending);
-  bool Suspend(MHD_Connection* connection, uint64_t woken);
+  // Counts bytes that answers to `address` begin, or cease, to keep in memory.
+  void Keep(const std::string& address, size_t bytes);
+  void Drop(const std::string& address, size_t bytes);
+  size_t KeptFor(const std::string& address) const;
+  bool HasRoom(const std::string& address, size_t bytes) const;
   // For what begins now.
   int64_t ExchangeEnd() const { return BoottimeMs() + options.exchange_ms_max; }
 
@@ -74,7 +81,8 @@ struct HttpDaemon::Impl {
   Handler handler;
   Guests* guests = nullptr;
   MHD_Daemon* daemon = nullptr;
-  size_t answer_bytes = 0;  // Of the thread that drives.
+  size_t answer_bytes = 0;                        // Of the thread that drives, as its parts are.
+  std::map<std::string, size_t> answer_bytes_of;  // By address.
 
   std::mutex mutex;
   bool ending = false;
@@ -124,13 +132,12 @@ MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url,
 }
 
 MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response response, bool closes) {
+  const std::string address = PeerOf(DescriptorOf(connection)).host;
   const size_t bytes = response.body.size() + response.held_bytes;
-  if (bytes > kSmallAnswerBytes && answer_bytes + bytes > kAnswerBytesMax) {
-    response = TooMuch(bytes);
-  }
+  if (bytes > kSmallAnswerBytes && !HasRoom(address, bytes)) response = TooMuch(address, bytes);
   const bool endless = response.stream && !response.stream_ends;
-  MHD_Response* const made =
-      response.stream ? MakeStream(connection, &response) : MakeBody(std::move(response.body));
+  MHD_Response* const made = response.stream ? MakeStream(connection, address, &response)
+                                             : MakeBody(address, std::move(response.body));
   if (made == nullptr) return MHD_NO;
   MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.type.c_str());
   MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
@@ -147,39 +154,62 @@ MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response respons
   return queued;
 }
 
-Response HttpDaemon::Impl::TooMuch(size_t bytes) const {
-  if (bytes > kAnswerBytesMax) {
+void HttpDaemon::Impl::Keep(const std::string& address, size_t bytes) {
+  answer_bytes += bytes;
+  answer_bytes_of[address] += bytes;
+}
+
+void HttpDaemon::Impl::Drop(const std::string& address, size_t bytes) {
+  answer_bytes -= bytes;
+  if ((answer_bytes_of[address] -= bytes) == 0) answer_bytes_of.erase(address);
+}
+
+size_t HttpDaemon::Impl::KeptFor(const std::string& address) const {
+  const auto of = answer_bytes_of.find(address);
+  return of == answer_bytes_of.end() ? 0 : of->second;
+}
+
+bool HttpDaemon::Impl::HasRoom(const std::string& address, size_t bytes) const {
+  return answer_bytes + bytes <= kAnswerBytesMax &&
+         KeptFor(address) + bytes <= kAddressAnswerBytesMax;
+}
+
+Response HttpDaemon::Impl::TooMuch(const std::string& address, size_t bytes) const {
+  if (bytes > kAddressAnswerBytesMax) {
     return ErrorResponse(503, "the answer would take " + std::to_string(bytes) + " of " +
-                                  std::to_string(kAnswerBytesMax) + " bytes: ask for less");
+                                  std::to_string(kAddressAnswerBytesMax) + " bytes: ask for less");
   }
   Response busy =
-      ErrorResponse(503, "other readers have not taken their answers yet, " +
-                             std::to_string(answer_bytes) + " bytes: ask again later, or for less");
+      ErrorResponse(503, "readers have not taken their answers yet, " +
+                             std::to_string(answer_bytes) + " bytes, those of your address " +
+                             std::to_string(KeptFor(address)) + ": ask again later, or for less");
   busy.headers.emplace_back("Retry-After", "1");
   return busy;
 }
 
-MHD_Response* HttpDaemon::Impl::MakeBody(std::string text) {
-  auto* const body = new Body{this, std::move(text)};
-  answer_bytes += body->text.size();
+MHD_Response* HttpDaemon::Impl::MakeBody(const std::string& address, std::string text) {
+  auto* const body = new Body{this, address, std::move(text)};
+  Keep(address, body->text.size());
   return MHD_create_response_from_buffer_with_free_callback_cls(
       body->text.size(), body->text.data(),
       [](void* of) {
         auto* const taken = static_cast<Body*>(of);
-        taken->server->answer_bytes -= taken->text.size();
+        taken->server->Drop(taken->address, taken->text.size());
         delete taken;
       },
       body);
 }
 
-MHD_Response* HttpDaemon::Impl::MakeStream(MHD_Connection* connection, Response* response) {
+MHD_Response* HttpDaemon::Impl::MakeStream(MHD_Connection* connection, const std::string& address,
+                                           Response* response) {
   auto* const stream = new Stream{.server = this,
                                   .connection = connection,
+                                  .address = address,
                                   .pending = {},
                                   .held_bytes = response->held_bytes,
                                   .ends = response->stream_ends,
                                   .next = std::move(response->stream)};
-  answer_bytes += stream->held_bytes;
+  Keep(address, stream->held_bytes);
   SetPending(stream, std::move(response->body));
   return MHD_create_response_from_callback(
       MHD_SIZE_UNKNOWN, kStreamBlockBytes,
@@ -191,14 +221,14 @@ MHD_Response* HttpDaemon::Impl::MakeStream(MHD_Connection* connection, Response*
       [](void* of) {
         auto* const done = static_cast<Stream*>(of);
         done->server->SetPending(done, "");
-        done->server->answer_bytes -= done->held_bytes;
+        done->server->Drop(done->address, done->held_bytes);
         delete done;
       });
 }
 
 void HttpDaemon::Impl::SetPending(Stream* stream, std::string pending) {
-  answer_bytes += pending.size();
-  answer_bytes -= stream->pending.size();
+  Keep(stream->address, pending.size());
+  Drop(stream->address, stream->pending.size());
   stream->pending = std::move(pending);
   stream->sent = 0;
 }
@@ -208,7 +238,7 @@ ssize_t HttpDaemon::Impl::ReadStream(Stream* stream, char* into, size_t max) {
     SetPending(stream, "");
     const uint64_t woken = wakes.load();
     // One that goes on can also skip an event while others do not read theirs.
-    const bool has_room = stream->ends || answer_bytes < kAnswerBytesMax;
+    const bool has_room = stream->ends || HasRoom(stream->address, 1);
     if (has_room) SetPending(stream, stream->next());
     if (!stream->pending.empty()) break;
     if (stream->ends) return MHD_CONTENT_READER_END_OF_STREAM;

@@ -7,8 +7,8 @@
 //
 // Bounds: connections of each kind and of one address (web/guests.h); bytes of a request, and the
 // time of a request or an answer; the time without a byte. What answers keep in memory has a bound
-// together, beyond which a large one is 503. Other methods than GET and HEAD are 405. The Host
-// header must name this server (web/host_names.h), or the answer is 421.
+// together and one of each address, beyond which a large one is 503. Other methods than GET and
+// HEAD are 405. The Host header must name this server (web/host_names.h), or the answer is 421.
 #ifndef NOWCALLS_WEB_HTTP_SERVER_H_
 #define NOWCALLS_WEB_HTTP_SERVER_H_
 
@@ -49,7 +49,7 @@ class HttpServer {
   };
 
   static constexpr unsigned kConnectionsMax = kGuestsMax;
-  static constexpr size_t kAnswerBytesMax = HttpDaemon::kAnswerBytesMax;
+  static constexpr size_t kAddressAnswerBytesMax = HttpDaemon::kAddressAnswerBytesMax;
 
   // kIoError names the address and the reason, kInvalidArgument a host without an address.
   static Result<std::unique_ptr<HttpServer>> Start(const Options& options, Handler handler);

@@ -135,7 +135,7 @@ TEST_CASE("an answer that is read piece by piece is cut off") {
 }
 
 TEST_CASE("answers that nobody takes are bounded, and who asks for more is told to wait") {
-  constexpr size_t kBytes = HttpServer::kAnswerBytesMax / 2 + 1;
+  constexpr size_t kBytes = HttpServer::kAddressAnswerBytesMax;
   const auto server = ServerOf(60'000, std::string(kBytes, 'x'));
   const auto has_all = [](const Reader& reader) { return reader.received.size() > kBytes; };
   Reader first(server.get());
@@ -220,15 +220,20 @@ class Staged {
     if (request.path == "/pieces") {
       return {.stream = [this] { return NextPiece(); }, .stream_ends = true, .held_bytes = 1'000};
     }
+    if (request.path == "/keeps") {  // For ever, but for what its reader takes.
+      return {.stream = [] { return std::string(kPieceBytes, 'x'); },
+              .stream_ends = true,
+              .held_bytes = HttpServer::kAddressAnswerBytesMax - kPieceBytes};
+    }
     if (request.path == "/too-large") {
       return {.stream = [] { return std::string(); },
               .stream_ends = true,
-              .held_bytes = HttpServer::kAnswerBytesMax + 1};
+              .held_bytes = HttpServer::kAddressAnswerBytesMax + 1};
     }
     if (request.path == "/large") {
       return {.stream = [] { return std::string(); },
               .stream_ends = true,
-              .held_bytes = HttpServer::kAnswerBytesMax};
+              .held_bytes = HttpServer::kAddressAnswerBytesMax};
     }
     return {.body = "answer"};
   }
@@ -384,6 +389,27 @@ TEST_CASE("a large answer is made piece by piece, as its reader takes it") {
   CHECK(slow.ReceiveUntil([&] { return slow.received.ends_with("\r\n0\r\n\r\n"); }));
   CHECK(staged.pieces() == Staged::kPieces);
   CHECK(slow.received.size() > Staged::kPieces * Staged::kPieceBytes);
+}
+
+TEST_CASE("an address that takes no answers leaves other addresses room for theirs") {
+  Staged staged;
+  const auto ask = [&](const std::string& source) {
+    auto reader = std::make_unique<Reader>(staged.server(), source);
+    reader->Send("GET /keeps HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    CHECK(reader->ReceiveUntil([&] { return !reader->received.empty(); }));
+    return reader;
+  };
+  const auto status = [](const Reader& reader) { return reader.received.substr(9, 3); };
+  std::vector<std::unique_ptr<Reader>> readers;
+  for (int i = 1; i <= 4; ++i) {
+    const std::string address = "127.0.1." + std::to_string(i);
+    readers.push_back(ask(address));
+    CHECK(status(*readers.back()) == "200");
+    CHECK(status(*ask(address)) == "503");
+  }
+  // Four quarters are all there is.
+  CHECK(status(*ask("127.0.1.5")) == "503");
+  CHECK(staged.Get("/x").ends_with("answer"));
 }
 
 TEST_CASE("what an answer keeps while it is taken counts before its first piece is made") {
