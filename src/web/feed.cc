@@ -1,6 +1,7 @@
 #include "web/feed.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,26 +15,6 @@ namespace nowcalls::web {
 namespace {
 
 using client::BlockingClient;
-
-// A flow as it is now, beside the look before.
-FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms) {
-  FlowLook look{.row = std::move(row), .looked_ms = now_ms};
-  if (before == nullptr) return look;
-  const FlowTotals was = TotalsOf(before->row);
-  const FlowTotals is = TotalsOf(look.row);
-  // A server that started anew counts from 0.
-  const bool anew = is.granted < was.granted || is.refused < was.refused || is.ended < was.ended;
-  look.came =
-      anew ? is
-           : FlowTotals{is.granted - was.granted, is.refused - was.refused, is.ended - was.ended,
-                        is.held_ms - was.held_ms, is.exceptions - was.exceptions};
-  const double seconds =
-      static_cast<double>(std::max<int64_t>(1, now_ms - before->looked_ms)) / 1000;
-  look.granted_per_s = static_cast<double>(look.came.granted) / seconds;
-  look.refused_per_s = static_cast<double>(look.came.refused) / seconds;
-  look.ended_per_s = static_cast<double>(look.came.ended) / seconds;
-  return look;
-}
 
 // The first flow behind the key.
 template <typename Iterator>
@@ -220,9 +201,7 @@ Status Feed::Look(BlockingClient* client, Snapshot* next) {
   if (!figures.ok()) return figures.status();
   next->info = std::make_shared<const nlohmann::ordered_json>(*std::move(figures));
   NOWCALLS_RETURN_IF_ERROR(LookAtFlows(client, next));
-  auto namespaces = client->Namespaces({.limit = kListRowsMax});
-  if (!namespaces.ok()) return namespaces.status();
-  next->namespaces = std::move(namespaces->rows);
+  NOWCALLS_RETURN_IF_ERROR(LookAtNamespaces(client, next));
   return LookAtWatched(client, next);
 }
 
@@ -238,6 +217,19 @@ Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
     if (flows_cursor_ == 0) break;
   }
   read_once_ = true;
+  return Status::Ok();
+}
+
+Status Feed::LookAtNamespaces(BlockingClient* client, Snapshot* next) {
+  std::vector<wire::NamespaceRow> rows;
+  uint64_t cursor = 0;
+  do {
+    auto page = client->Namespaces({.limit = kListRowsMax, .cursor = cursor});
+    if (!page.ok()) return page.status();
+    std::move(page->rows.begin(), page->rows.end(), std::back_inserter(rows));
+    cursor = page->next_cursor;
+  } while (cursor != 0);
+  next->namespaces = std::move(rows);
   return Status::Ok();
 }
 

@@ -71,6 +71,7 @@ class Feed : public SnapshotSource {
   // Renews `next` from the server. Not ok: it did not answer.
   Status Look(client::BlockingClient* client, Snapshot* next);
   Status LookAtFlows(client::BlockingClient* client, Snapshot* next);
+  static Status LookAtNamespaces(client::BlockingClient* client, Snapshot* next);
   static Status LookAtFlow(client::BlockingClient* client, const FlowKey& flow, Snapshot* next);
   static Status LookAtSession(client::BlockingClient* client, uint64_t session, Snapshot* next);
   Status LookAtLists(client::BlockingClient* client, const Watched& watched, Snapshot* next);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 namespace nowcalls::web {
 namespace {
@@ -10,6 +11,16 @@ namespace {
 template <size_t kCount>
 uint64_t Sum(const uint64_t (&counts)[kCount]) {
   return std::accumulate(std::begin(counts), std::end(counts), uint64_t{0});
+}
+
+FlowTotals Plus(const FlowTotals& a, const FlowTotals& b) {
+  return {a.granted + b.granted, a.refused + b.refused, a.ended + b.ended, a.held_ms + b.held_ms,
+          a.exceptions + b.exceptions};
+}
+
+FlowTotals Minus(const FlowTotals& a, const FlowTotals& b) {
+  return {a.granted - b.granted, a.refused - b.refused, a.ended - b.ended, a.held_ms - b.held_ms,
+          a.exceptions - b.exceptions};
 }
 
 }  // namespace
@@ -30,6 +41,23 @@ FlowTotals TotalsOf(const wire::FlowRow& row) {
     totals.refused += row.rate->blocked;
   }
   return totals;
+}
+
+FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms) {
+  FlowLook look{.row = std::move(row), .looked_ms = now_ms};
+  if (before == nullptr) return look;
+  const FlowTotals was = TotalsOf(before->row);
+  const FlowTotals is = TotalsOf(look.row);
+  // A server that started anew counts from 0.
+  const bool anew = is.granted < was.granted || is.refused < was.refused || is.ended < was.ended;
+  const FlowTotals more = anew ? is : Minus(is, was);
+  look.came = Plus(before->came, more);
+  const double seconds =
+      static_cast<double>(std::max<int64_t>(1, now_ms - before->looked_ms)) / 1000;
+  look.granted_per_s = static_cast<double>(more.granted) / seconds;
+  look.refused_per_s = static_cast<double>(more.refused) / seconds;
+  look.ended_per_s = static_cast<double>(more.ended) / seconds;
+  return look;
 }
 
 const FlowLook* FindFlow(const Snapshot& snapshot, const FlowKey& key) {

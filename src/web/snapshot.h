@@ -29,15 +29,18 @@ struct FlowTotals {
 };
 FlowTotals TotalsOf(const wire::FlowRow& row);
 
-// A flow, and what came to its sums since it was looked at before.
+// A flow, and what came to its sums.
 struct FlowLook {
   wire::FlowRow row{};
   int64_t looked_ms = 0;  // BoottimeMs.
-  FlowTotals came{};
+  FlowTotals came{};      // In the look of its snapshot.
   double granted_per_s = 0;
   double refused_per_s = 0;
   double ended_per_s = 0;
 };
+// `row` as it is now, beside `before`, which has what came earlier in the same look. Null: it was
+// not looked at before.
+FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms);
 
 // What is only asked of flows that somebody looks at; each list up to kDetailRowsMax.
 struct FlowDetail {

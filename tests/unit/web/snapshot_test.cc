@@ -25,5 +25,27 @@ TEST_CASE("a blocked request counts as the calls that it asked for, and once") {
   CHECK(TotalsOf(row).refused == 32);
 }
 
+wire::FlowRow Granted(uint64_t granted) {
+  wire::FlowRow row;
+  row.counters.emplace();
+  row.counters->granted = granted;
+  return row;
+}
+
+TEST_CASE("a flow that is renewed twice in a look has what came before both, and the last rate") {
+  FlowLook flow = LookOf(Granted(10), nullptr, 5'000);
+  CHECK(flow.came.granted == 0);
+  flow = LookOf(Granted(17), &flow, 6'000);
+  flow = LookOf(Granted(20), &flow, 6'500);
+  CHECK(flow.came.granted == 7 + 3);
+  CHECK(flow.granted_per_s == 6);
+}
+
+TEST_CASE("a flow of a server that started anew has what this server counted") {
+  FlowLook flow = LookOf(Granted(10), nullptr, 5'000);
+  flow = LookOf(Granted(4), &flow, 6'000);
+  CHECK(flow.came.granted == 4);
+}
+
 }  // namespace
 }  // namespace nowcalls::web
