@@ -234,22 +234,20 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     case Outcome::kUnsettled: return;
     case Outcome::kRead: return TakeContent(file, item);
     case Outcome::kMissing:
-      ForgetWaiting(file);
       return Trouble(file, "is gone; its rules stay in force until it is back with others", again);
-    case Outcome::kUnreadable:
-      ForgetWaiting(file);
-      return Trouble(file, found.problem + "; " + kBeforeStay, again);
+    case Outcome::kUnreadable: return Trouble(file, found.problem + "; " + kBeforeStay, again);
     case Outcome::kNotAFile:
-      ForgetWaiting(file);
-      return Complain(file, "is no regular file: it is read at the start of the server only",
-                      &file->trouble, again);
+      Forget(file);
+      Complain(file, "is no regular file: it is read at the start of the server only",
+               &file->trouble, again);
+      return;
   }
 }
 
-// What the path does not hold any more is not put in force later; were it to come back, it would be
-// new.
-void FileRuleSource::ForgetWaiting(File* file) {
-  if (std::exchange(file->waiting, nullptr) != nullptr) file->fingerprint = 0;
+// A set that waits or was refused goes with its content. If that comes back, it is new.
+void FileRuleSource::Forget(File* file) {
+  file->waiting.reset();
+  if (!std::exchange(file->refusal, {}).empty()) file->fingerprint = 0;
 }
 
 void FileRuleSource::TakeContent(File* file, Item* item) {
@@ -257,8 +255,7 @@ void FileRuleSource::TakeContent(File* file, Item* item) {
   if (!item->changed) {
     if (!was_in_trouble) return;
     LogOf(*file, LogLevel::kInfo, "is back, unchanged");
-    if (file->refusal.empty()) sink_->NoteRefused(file->source, file->name_space, Status::Ok());
-    return;
+    return sink_->NoteRefused(file->source, file->name_space, Status::Ok());
   }
   file->fingerprint = item->found.fingerprint;
   file->waiting = std::move(item->set);
@@ -307,25 +304,27 @@ void FileRuleSource::InForce(File* file, bool reloaded) {
 }
 
 void FileRuleSource::Refused(File* file, const Status& why, bool again) {
-  sink_->NoteRefused(file->source, file->name_space, why);
-  Complain(file, why.message() + "; " + kBeforeStay, &file->refusal, again);
+  if (Complain(file, why.message() + "; " + kBeforeStay, &file->refusal, again)) {
+    sink_->NoteRefused(file->source, file->name_space, why);
+  }
 }
 
 // There is nothing to load, which is no better than what is refused.
 void FileRuleSource::Trouble(File* file, const std::string& what, bool again) {
-  sink_->NoteRefused(file->source, file->name_space,
-                     Status::Unavailable("the file " + file->path + " " + what));
-  Complain(file, what, &file->trouble, again);
+  Forget(file);
+  if (Complain(file, what, &file->trouble, again)) {
+    sink_->NoteRefused(file->source, file->name_space,
+                       Status::Unavailable("the file " + file->path + " " + what));
+  }
 }
 
-// What goes on is logged once, or when somebody asks.
-void FileRuleSource::Complain(File* file, const std::string& what, std::string* before,
+// What goes on is new once, or when somebody asks. It is then logged, if the start has not.
+bool FileRuleSource::Complain(File* file, const std::string& what, std::string* before,
                               bool again) {
   const bool told = std::exchange(file->told, std::nullopt).has_value();
-  const bool known = told || (*before == what && !again);
-  *before = what;
-  if (known) return;
-  LogOf(*file, LogLevel::kWarn, what, {{"reason", what}});
+  const bool is_new = std::exchange(*before, what) != what || again;
+  if (is_new && !told) LogOf(*file, LogLevel::kWarn, what, {{"reason", what}});
+  return is_new;
 }
 
 void FileRuleSource::LogOf(const File& file, LogLevel level, const std::string& text,

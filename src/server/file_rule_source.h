@@ -118,7 +118,7 @@ class FileRuleSource final : public RuleSource {
   static void Work(Look* look);
   void OnLooked(Look* look);
   void TakeIn(File* file, Item* item);
-  static void ForgetWaiting(File* file);
+  static void Forget(File* file);
   void TakeContent(File* file, Item* item);
   using Files = std::set<File*>;
   void Deliver(const Files& reloaded);
@@ -126,7 +126,8 @@ class FileRuleSource final : public RuleSource {
   void InForce(File* file, bool reloaded);
   void Refused(File* file, const Status& why, bool again);
   void Trouble(File* file, const std::string& what, bool again);
-  void Complain(File* file, const std::string& what, std::string* before, bool again);
+  // Whether it is new.
+  bool Complain(File* file, const std::string& what, std::string* before, bool again);
   void LogOf(const File& file, LogLevel level, const std::string& text,
              LogFields fields = {}) const;
   void Watch();

@@ -46,9 +46,11 @@ class CountingSink final : public RuleSink {
   void NoteRefused(std::string_view source, std::string_view name_space,
                    const Status& why) override {
     intake_.NoteRefused(source, name_space, why);
+    if (!why.ok()) ++refused;
   }
 
   int replaced = 0;
+  int refused = 0;
 
  private:
   engine::RuleIntake intake_;
@@ -224,6 +226,39 @@ TEST_CASE("the namespace tells that its file was refused or is gone, until it is
   CHECK(w.Loads("shop").refusal.find("is gone") != std::string::npos);
   WriteStringToFile(w.Path("shop"), text);
   w.Await([&] { return w.Loads("shop").refused_ms == 0; });
+}
+
+TEST_CASE("what goes on being wrong with a file counts as one refusal") {
+  Watched w({"shop", "bank"}, /*watches_max=*/0);  // Each look is at both.
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "taken", RulesJson({{.flow = 9}})).ok());
+  w.Start();
+  SUBCASE("it is gone") {
+    fs::remove(w.Path("shop"));
+    w.AwaitLog("is gone");
+  }
+  SUBCASE("another namespace has its flow") {
+    w.Write("shop", {{.flow = 9}});
+    w.AwaitLog("belongs to namespace taken");
+  }
+  CHECK(w.sink.refused == 1);
+  for (int count = 1; count <= 5; ++count) {
+    w.Write("bank", {{.flow = 3, .count = static_cast<double>(count)}});
+    w.AwaitLevel(3, count);
+  }
+  CHECK(w.sink.refused == 1);
+}
+
+TEST_CASE("a bad file that comes back as it was is refused for what is wrong with it") {
+  Watched w({"shop"});
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = -1}});
+  w.AwaitLog("count must be >= 0");
+  fs::rename(w.Path("shop"), w.Path("away"));
+  w.AwaitLog("is gone");
+  CHECK(w.Loads("shop").refusal.find("is gone") != std::string::npos);
+  fs::rename(w.Path("away"), w.Path("shop"));
+  w.Await([&] { return w.Logged("count must be >= 0") == 2; });
+  CHECK(w.Loads("shop").refusal.find("count must be >= 0") != std::string::npos);
 }
 
 TEST_CASE("a file that is written without a change of its content does nothing") {
