@@ -61,13 +61,25 @@ int64_t AllowedQps(const Snapshot& snapshot) {
   return snapshot.info->value(limit, int64_t{0});
 }
 
+// The guard of the namespace; without one, that of all.
+int64_t AllowedQps(const Snapshot& snapshot, const wire::NamespaceRow& row) {
+  return row.requests_max ? static_cast<int64_t>(*row.requests_max) : AllowedQps(snapshot);
+}
+
+int64_t AllowedQps(const Snapshot& snapshot, const std::string& name_space) {
+  const auto row =
+      std::find_if(snapshot.namespaces.begin(), snapshot.namespaces.end(),
+                   [&](const wire::NamespaceRow& known) { return known.name_space == name_space; });
+  return row == snapshot.namespaces.end() ? AllowedQps(snapshot) : AllowedQps(snapshot, *row);
+}
+
 // What Sentinel's token server has as defaults, and this one for each of its rules.
-ordered_json FlowConfig(const Snapshot& snapshot) {
+ordered_json FlowConfig(int64_t allowed_qps) {
   return {{"exceedCount", 1.0},
           {"maxOccupyRatio", 1.0},
           {"intervalMs", 1000},
           {"sampleCount", 10},
-          {"maxAllowedQps", AllowedQps(snapshot)}};
+          {"maxAllowedQps", allowed_qps}};
 }
 
 // "@10.0.0.7:51234" is the session of a connection; others have a client's name.
@@ -102,7 +114,7 @@ ordered_json RequestLimits(const Snapshot& snapshot, const Series& series) {
   for (const wire::NamespaceRow& row : snapshot.namespaces) {
     limits.push_back({{"namespace", row.name_space},
                       {"currentQps", static_cast<double>(calls[row.name_space])},
-                      {"maxAllowedQps", AllowedQps(snapshot)}});
+                      {"maxAllowedQps", AllowedQps(snapshot, row)}});
   }
   return limits;
 }
@@ -228,7 +240,7 @@ Response CommandCenter::ServerInfo(const Asked& asked) const {
                      {"embedded", false},
                      {"namespaceSet", NamespaceSet(asked.snapshot)},
                      {"transport", Transport()},
-                     {"flow", FlowConfig(asked.snapshot)},
+                     {"flow", FlowConfig(AllowedQps(asked.snapshot))},
                      {"connection", Connections(asked.snapshot)},
                      {"requestLimitData", RequestLimits(asked.snapshot, source_->series())}});
 }
@@ -248,11 +260,12 @@ Response CommandCenter::ServerParamRules(const Asked& asked) const {
 }
 
 Response CommandCenter::ServerConfig(const Asked& asked) const {
-  if (!asked.request.Query("namespace").empty()) {
-    return AnswerJson({{"flow", FlowConfig(asked.snapshot)}});
+  const std::string name_space = asked.request.Query("namespace");
+  if (!name_space.empty()) {
+    return AnswerJson({{"flow", FlowConfig(AllowedQps(asked.snapshot, name_space))}});
   }
   return AnswerJson({{"transport", Transport()},
-                     {"flow", FlowConfig(asked.snapshot)},
+                     {"flow", FlowConfig(AllowedQps(asked.snapshot))},
                      {"namespaceSet", NamespaceSet(asked.snapshot)}});
 }
 

@@ -134,6 +134,21 @@ TEST_CASE("the dashboard is shown namespaces, connections and limits of the toke
         R"("maxAllowedQps":30000}})");
 }
 
+TEST_CASE("the dashboard is shown the guard that a namespace has of its own") {
+  Center center;
+  center.snapshot.namespaces[1].requests_max = 777;
+  const ordered_json info = ordered_json::parse(center.Body("/cluster/server/info"));
+  CHECK(info["flow"]["maxAllowedQps"] == 30'000);
+  CHECK(info["requestLimitData"][0]["maxAllowedQps"] == 30'000);
+  CHECK(info["requestLimitData"][1]["maxAllowedQps"] == 777);
+  for (const auto& [name, allowed] :
+       std::map<std::string, int>{{"default", 30'000}, {"orders", 777}, {"unknown", 30'000}}) {
+    const ordered_json config =
+        ordered_json::parse(center.Body("/cluster/server/fetchConfig", {{"namespace", name}}));
+    CHECK(config["flow"]["maxAllowedQps"] == allowed);
+  }
+}
+
 TEST_CASE("rules are shown once they are known, and never as none before") {
   Center center;
   const std::string rule =
