@@ -199,13 +199,15 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
                  "the configuration cannot be read again: " + read.status().message() +
                      "; no setting changes until that is put right");
   }
+  const LogLevel level_before = config_.log_level;
   const ConfigChanges changes = ApplyLiveSettings(again_.at_start, read->config, &config_);
   if (!changes.applied.empty()) {
     engine_.SetOptions(config_.core);
     peers_.SetLimits(config_.core.limits);
     commits_.SetLimits(config_.core.limits);
     again_.set_nearly_full(config_.core.limits.disk_free_high());
-    SetLogLevel(config_.log_level);
+    // The lines below are shown if either level shows them.
+    SetLogLevel(std::min(level_before, config_.log_level));
   }
   for (const std::string& change : changes.applied) {
     LogAt(LogLevel::kInfo, "configuration: " + change);
@@ -217,6 +219,7 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
   if (asked && changes.applied.empty() && changes.need_restart.empty()) {
     LogAt(LogLevel::kInfo, "configuration: no setting has changed");
   }
+  SetLogLevel(config_.log_level);
 }
 
 void Server::BeginShutdown() {

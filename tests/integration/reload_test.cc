@@ -54,6 +54,21 @@ TEST_CASE("a limit that is changed in the configuration file holds for the next 
   CHECK(c.Acquire() == kStatusOk);
 }
 
+TEST_CASE("a reload that raises the log level tells what it changes, and is then silent") {
+  Configured c("tokens_max = 100\n");
+  c.Write("tokens_max = 1\nlog_level = 'error'\nhistory_max = 5\n");
+  REQUIRE(c.Becomes("tokens_max", 1));
+  CHECK(c.server().LogHas("configuration: tokens-max is 1 now, and was 100"));
+  CHECK(c.server().LogHas("configuration: log-level is error now, and was info"));
+  CHECK(c.server().LogHas(
+      "configuration: these settings have changed, and need a restart: history-max"));
+  c.Write("tokens_max = 2\nlog_level = 'error'\n");
+  REQUIRE(c.Becomes("tokens_max", 2));
+  c.Write("tokens_max = 3\nlog_level = 'info'\n");
+  CHECK(c.server().LogHas("configuration: tokens-max is 3 now, and was 2"));
+  CHECK(c.server().log().find("tokens-max is 2 now") == std::string::npos);
+}
+
 TEST_CASE("SIGHUP reads the configuration at once, and names what needs a restart") {
   Configured c("history_max = 100\n");
   c.Write("history_max = 5\nsessions_max = 50\n");
