@@ -19,7 +19,7 @@ std::optional<ledger::ScanRequest> Sweep::BeginScan(Instant now) {
     if (now < NextScan()) return std::nullopt;
     lower_ms_ = books_->deadlines().lowest_ms();
     upper_ms_ = now.ms;
-    next_ = now + books_->options().sweep_interval_ms;
+    began_ = now;
   }
   in_flight_ = true;
   return ledger::ScanRequest{.lower_ms = lower_ms_,
@@ -34,7 +34,8 @@ Instant Sweep::NextScan() const {
   if (!MayScan()) return kNever;
   if (resume_) return Instant{0};
   const DeadlineCounter& deadlines = books_->deadlines();
-  return deadlines.empty() ? kNever : std::max(next_, Instant{deadlines.lowest_due_ms()});
+  if (deadlines.empty()) return kNever;
+  return std::max(began_ + books_->options().sweep_interval_ms, Instant{deadlines.lowest_due_ms()});
 }
 
 Status Sweep::OnScanDone(const Step& step, const ledger::ScanResult& result) {

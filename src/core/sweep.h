@@ -56,7 +56,7 @@ class Sweep {
   ledger::TokenKey after_;
   int64_t lower_ms_ = 0;
   int64_t upper_ms_ = 0;
-  Instant next_{};  // A new scan begins no earlier.
+  Instant began_{};  // When the last scan began.
   // What steps have found; from `found_next_` on it was not looked at yet.
   std::vector<ledger::TokenKey> found_;
   size_t found_next_ = 0;

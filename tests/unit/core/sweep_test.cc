@@ -102,6 +102,25 @@ TEST_CASE("between two sweeps lies the interval") {
   CHECK(h.ScanStep().value_or(99) == 1);
 }
 
+TEST_CASE("a shorter interval between sweeps holds from the last one on") {
+  CoreOptions options = HarnessOptions();
+  options.sweep_interval_ms = 60'000;
+  CoreHarness h(options);
+  h.Rules({{.flow = 1, .count = 100, .resource_timeout_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  h.Sleep(70);
+  h.Take(a, 1);
+  h.Sleep(1990);
+  CHECK(h.ScanStep().value_or(99) == 1);
+  h.Sleep(100);
+  CHECK_FALSE(h.ScanStep().has_value());
+  options.sweep_interval_ms = 100;
+  h.core().SetOptions(options);
+  CHECK(h.core().NextDeadline() <= h.now());
+  CHECK(h.ScanStep().value_or(99) == 1);
+}
+
 // The real case of Sentinel's issue: its executor looked at the first N tokens only.
 TEST_CASE("100,000 live tokens in front do not hide an expired one for longer than one sweep") {
   CoreHarness h;
