@@ -107,16 +107,17 @@ void ConfigWatch::OnDone(const Work& work) {
   if (wants_read_ && !stopped_) Begin(/*reads=*/true);
 }
 
-// A file that is being written is read when that has ended.
+// A file that is being written is read when that has ended, or never ends.
 void ConfigWatch::TakeStamps(const Stamps& stamps) {
   const bool is_first = !stamps_.has_value();
   const bool changed = !is_first && *stamps_ != stamps;
   stamps_ = stamps;
   if (is_first && stamps != Stamps{}) wants_read_ = true;
-  if (changed) {
-    changed_ms_ = uv_now(loop_);
-  } else if (changed_ms_.has_value() && uv_now(loop_) - *changed_ms_ >= options_.settle_ms) {
-    changed_ms_.reset();
+  const uint64_t now_ms = uv_now(loop_);
+  if (changed) changed_ = {changed_ ? changed_->first_ms : now_ms, now_ms};
+  if (changed_ && (now_ms - changed_->last_ms >= options_.settle_ms ||
+                   now_ms - changed_->first_ms >= options_.settle_ms_max)) {
+    changed_.reset();
     wants_read_ = true;
   }
 }

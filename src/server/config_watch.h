@@ -4,9 +4,9 @@
 // time: the file may be on a file server that hangs, and addresses are names.
 //
 // Happy path: a look finds other stamps than the one before; once they have been the same for
-// settle_ms, the configuration is read, and `apply` is called on the loop. A file that is gone is
-// read, too: `apply` is told that it cannot be. The start reads once, for what has changed since
-// the process read its configuration.
+// settle_ms, or settle_ms_max after the first change, the configuration is read, and `apply` is
+// called on the loop. A file that is gone is read, too: `apply` is told that it cannot be. The
+// start reads once, for what has changed since the process read its configuration.
 #ifndef NOWCALLS_SERVER_CONFIG_WATCH_H_
 #define NOWCALLS_SERVER_CONFIG_WATCH_H_
 
@@ -24,8 +24,9 @@
 namespace nowcalls::server {
 
 struct ConfigWatchOptions {
-  uint64_t poll_ms = 500;     // Between two looks at the file's stamps.
-  uint64_t settle_ms = 1000;  // From the last change that was seen to reading.
+  uint64_t poll_ms = 500;           // Between two looks at the file's stamps.
+  uint64_t settle_ms = 1000;        // From the last change that was seen to reading.
+  uint64_t settle_ms_max = 10'000;  // From the first, for a file that does not come to rest.
 };
 
 class ConfigWatch {
@@ -71,8 +72,12 @@ class ConfigWatch {
   bool working_ = false;
   bool wants_read_ = false;
   bool asked_ = false;
-  std::optional<Stamps> stamps_;        // Of the last look.
-  std::optional<uint64_t> changed_ms_;  // Not read yet; in the loop's time.
+  std::optional<Stamps> stamps_;  // Of the last look.
+  struct Changed {
+    uint64_t first_ms;  // In the loop's time.
+    uint64_t last_ms;
+  };
+  std::optional<Changed> changed_;  // Not read yet.
 };
 
 }  // namespace nowcalls::server

@@ -35,7 +35,7 @@ class WatchedConfig {
               asked_for += asked ? 1 : 0;
               last = read.ok() ? read->config.data_dir : read.status().message();
             },
-            {.poll_ms = 2, .settle_ms = 6}) {
+            {.poll_ms = 2, .settle_ms = 6, .settle_ms_max = 20}) {
     WriteStringToFile(file(), "first");
     watch_.Start(loop_.get());
   }
@@ -81,6 +81,17 @@ TEST_CASE("a file that is written, renamed over or linked anew is read") {
   fs::remove(w.file());
   fs::create_symlink(w.file() + ".a", w.file());
   CHECK(w.Comes("fourth"));
+}
+
+TEST_CASE("a file that changes between any two looks is read, too") {
+  WatchedConfig w;
+  REQUIRE(w.Comes("first"));
+  const int before = w.applied;
+  std::string text = "more";
+  CHECK(w.Holds([&] {
+    WriteStringToFile(w.file(), text += "x");
+    return w.applied > before;
+  }));
 }
 
 TEST_CASE("a file that is gone or wrong is told, and read when it is back") {
