@@ -3,7 +3,7 @@
 // Thread: any; pure. Formats: alibaba/Sentinel 1.8, MetricNode.toThinString, NodeVo and
 // ClusterMetricNode. In all of them "pass" is what was granted or passed, and "block" what was
 // refused or blocked. "success" are tokens that ended, "rt" is their mean hold in ms, and the
-// number of threads is nowCalls. Exceptions are always 0: a server does not hear of them.
+// number of threads is nowCalls. Exceptions are calls whose releases say `failed` or `timeout`.
 #ifndef NOWCALLS_WEB_SENTINEL_NODES_H_
 #define NOWCALLS_WEB_SENTINEL_NODES_H_
 
