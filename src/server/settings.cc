@@ -262,7 +262,7 @@ void AddServing(std::vector<Setting>* table) {
                 kServing,
                 "NAME",
                 "Name under which HTTP answers, beside those it listens on; repeatable.",
-                "A request with another name as Host is refused with 421; see "
+                "A request with another name as Host is refused with 421, but for health; see "
                 "[proxies](monitoring.md#behind-a-proxy).",
                 SettingKind::kList};
   hosts.set = ParseHttpHosts;

@@ -4,6 +4,7 @@
 #ifndef NOWCALLS_WEB_HTTP_H_
 #define NOWCALLS_WEB_HTTP_H_
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -30,6 +31,10 @@ struct Request {
     return found == query.end() ? std::string(otherwise) : found->second;
   }
 };
+
+inline bool IsOneOf(std::string_view path, const std::vector<std::string>& paths) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
 
 inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
 inline constexpr std::string_view kJson = "application/json";

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace nowcalls::web {
 namespace {
@@ -60,7 +61,9 @@ struct HttpDaemon::Impl {
   MHD_Result Handle(MHD_Connection* connection, const char* url, const char* method,
                     size_t* upload_bytes, void** own);
   // What is wrong with a request, before any handler sees it.
-  std::optional<Response> Refuse(MHD_Connection* connection, std::string_view method) const;
+  std::optional<Response> Refuse(MHD_Connection* connection, const char* url,
+                                 std::string_view method);
+  void LogRefusedHost(const std::string& host);
   MHD_Result Answer(MHD_Connection* connection, Response response, bool closes);
   // Instead of an answer of so many bytes, for which there is no room.
   Response TooMuch(const std::string& address, size_t bytes) const;
@@ -83,6 +86,7 @@ struct HttpDaemon::Impl {
   MHD_Daemon* daemon = nullptr;
   size_t answer_bytes = 0;                        // Of the thread that drives, as its parts are.
   std::map<std::string, size_t> answer_bytes_of;  // By address.
+  bool logged_refused_host = false;
 
   std::mutex mutex;
   bool ending = false;
@@ -90,8 +94,8 @@ struct HttpDaemon::Impl {
   std::set<MHD_Connection*> suspended;
 };
 
-std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection,
-                                                 std::string_view method) const {
+std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection, const char* url,
+                                                 std::string_view method) {
   const bool is_post = options.takes_posts && method == MHD_HTTP_METHOD_POST;
   if (!is_post && method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
     Response refused = ErrorResponse(405, "only GET and HEAD are answered here");
@@ -104,17 +108,29 @@ std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection,
   if (has_body && !is_post) return ErrorResponse(413, "a GET must not have a body");
   // Probes of HTTP/1.0 have none, and every browser has one.
   const std::string host = HeaderOf(connection, MHD_HTTP_HEADER_HOST);
-  if (host.empty() || options.names->Has(HostOf(host))) return std::nullopt;
+  if (host.empty() || IsOneOf(url, options.any_host) || options.names->Has(HostOf(host))) {
+    return std::nullopt;
+  }
+  LogRefusedHost(host);
   return ErrorResponse(421, options.names->Refusal());
+}
+
+// Once: a stranger can send as many as it likes.
+void HttpDaemon::Impl::LogRefusedHost(const std::string& host) {
+  if (std::exchange(logged_refused_host, true) || !options.log) return;
+  options.log(/*problem=*/true, "HTTP refused a request to the host " + Quoted(host) +
+                                    ": if that names this server, give it as --http-hosts. "
+                                    "Further ones are not logged");
 }
 
 MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url, const char* method,
                                     size_t* upload_bytes, void** own) {
   // It is called for the headers, the parts of a body, which only a POST has, and for the end.
+  const bool closes = IsOneOf(url, options.closes_behind);
   if (*own == nullptr) {
     *own = this;
-    std::optional<Response> refused = Refuse(connection, method);
-    return refused ? Answer(connection, *std::move(refused), /*closes=*/false) : MHD_YES;
+    std::optional<Response> refused = Refuse(connection, url, method);
+    return refused ? Answer(connection, *std::move(refused), closes) : MHD_YES;
   }
   if (*upload_bytes > 0) {
     *upload_bytes = 0;
@@ -126,8 +142,6 @@ MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url,
   request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
   request.peer = PeerOf(DescriptorOf(connection)).host;
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
-  const bool closes = std::find(options.closes_behind.begin(), options.closes_behind.end(),
-                                request.path) != options.closes_behind.end();
   return Answer(connection, handler(request), closes);
 }
 

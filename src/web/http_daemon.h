@@ -17,6 +17,7 @@
 #include "web/guests.h"
 #include "web/host_names.h"
 #include "web/http.h"
+#include "web/log_line.h"
 
 namespace nowcalls::web {
 
@@ -31,7 +32,9 @@ class HttpDaemon {
     // Connections are closed behind an answer to these, or to anything.
     std::vector<std::string> closes_behind{};
     bool closes = false;
-    const HostNames* names = nullptr;  // Which a Host header may have; outlives it.
+    const HostNames* names = nullptr;     // Which a Host header may have; outlives it.
+    std::vector<std::string> any_host{};  // Answered under any name.
+    LogLine log{};
   };
 
   static constexpr unsigned kIdleSecondsMax = 15;

@@ -28,10 +28,6 @@ bool Begins(const std::vector<std::string>& paths, std::string_view begin) {
                      [&](const std::string& path) { return path.starts_with(begin); });
 }
 
-bool Has(const std::vector<std::string>& paths, std::string_view path) {
-  return std::find(paths.begin(), paths.end(), path) != paths.end();
-}
-
 }  // namespace
 
 GuestKind HttpDoor::KindOf(std::string_view head, const Paths& paths) {
@@ -46,8 +42,8 @@ GuestKind HttpDoor::KindOf(std::string_view head, const Paths& paths) {
     const bool may_be = Begins(paths.probes, path) || Begins(paths.shorts, path);
     return may_be ? GuestKind::kUndecided : GuestKind::kOther;
   }
-  if (Has(paths.probes, path)) return GuestKind::kProbe;
-  return Has(paths.shorts, path) ? GuestKind::kShort : GuestKind::kOther;
+  if (IsOneOf(path, paths.probes)) return GuestKind::kProbe;
+  return IsOneOf(path, paths.shorts) ? GuestKind::kShort : GuestKind::kOther;
 }
 
 HttpDoor::HttpDoor(std::vector<int> listening, Paths paths, int64_t request_ms_max, Guests* guests,

@@ -101,11 +101,14 @@ Status HttpServer::Impl::Start(Handler handler) {
                                 .exchange_ms_max = options.exchange_ms_max,
                                 .closes_behind = options.short_paths,
                                 .closes = options.closes,
-                                .names = names.get()};
+                                .names = names.get(),
+                                .any_host = options.probe_paths,
+                                .log = options.log};
   HttpDaemon::Options of_probes{.own_thread = false,
                                 .exchange_ms_max = std::min(options.exchange_ms_max, kProbeMsMax),
                                 .closes = true,
-                                .names = names.get()};
+                                .names = names.get(),
+                                .any_host = options.probe_paths};
   auto started = HttpDaemon::Start(of_others, &guests, std::move(handler));
   if (!started.ok()) return started.status();
   others = *std::move(started);

@@ -8,7 +8,8 @@
 // Bounds: connections of each kind and of one address (web/guests.h); bytes of a request, and the
 // time of a request or an answer; the time without a byte. What answers keep in memory has a bound
 // together and one of each address, beyond which a large one is 503. Other methods than GET and
-// HEAD are 405. The Host header must name this server (web/host_names.h), or the answer is 421.
+// HEAD are 405. The Host header must name this server (web/host_names.h), or the answer is 421, but
+// for probes.
 #ifndef NOWCALLS_WEB_HTTP_SERVER_H_
 #define NOWCALLS_WEB_HTTP_SERVER_H_
 
@@ -22,6 +23,7 @@
 #include "web/guests.h"
 #include "web/http.h"
 #include "web/http_daemon.h"
+#include "web/log_line.h"
 
 namespace nowcalls::web {
 
@@ -41,11 +43,12 @@ class HttpServer {
     int64_t exchange_ms_max = 30'000;
     // The handler is asked for a POST as for a GET, and what the POST brings is dropped.
     bool takes_posts = false;
-    // Answered by `probe`, on a thread of their own. Connections that begin with them, or with
-    // those of short_paths, have room of their own, and are closed behind the answer.
+    // Answered by `probe`, on a thread of their own, under any name. Connections that begin with
+    // them, or with those of short_paths, have room of their own, and are closed behind the answer.
     std::vector<std::string> probe_paths{};
     Handler probe{};
     std::vector<std::string> short_paths{};
+    LogLine log{};  // Called on the threads of the server.
   };
 
   static constexpr unsigned kConnectionsMax = kGuestsMax;

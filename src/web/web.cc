@@ -31,20 +31,21 @@ Status Web::Listen() {
                            .hosts = options_.hosts,
                            .probe_paths = {"/healthz", "/readyz"},
                            .probe = [this](const Request& request) { return Probe(request); },
-                           .short_paths = {"/metrics"}},
+                           .short_paths = {"/metrics"},
+                           .log = options_.log},
                           [this](const Request& request) { return Answer(request); });
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
   }
   if (options_.sentinel.dashboard.host.empty()) return Status::Ok();
-  auto sentinel = SentinelDashboard::Start(options_.sentinel, options_.hosts, &feed_);
+  auto sentinel = SentinelDashboard::Start(options_.sentinel, options_.hosts, &feed_, options_.log);
   if (!sentinel.ok()) return sentinel.status();
   sentinel_ = *std::move(sentinel);
   return Status::Ok();
 }
 
 void Web::Look(const HostPort& server) {
-  if (sentinel_ != nullptr) sentinel_->Begin(server.port, options_.log);
+  if (sentinel_ != nullptr) sentinel_->Begin(server.port);
   feed_.Start(server.ToString());
 }
 

@@ -30,7 +30,7 @@ struct WebOptions {
   std::vector<std::string> hosts{};             // More names under which they answer.
   std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
   SentinelDashboardOptions sentinel{};
-  LogLine log{};  // What Sentinel's dashboard says; called on threads of its own.
+  LogLine log{};  // Called on threads of this room.
 };
 
 class SentinelDashboard;

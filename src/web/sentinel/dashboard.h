@@ -26,16 +26,17 @@ class SentinelDashboard {
   // `hosts`: more names that the Host header may have.
   static Result<std::unique_ptr<SentinelDashboard>> Start(const SentinelDashboardOptions& options,
                                                           const std::vector<std::string>& hosts,
-                                                          SnapshotSource* source);
+                                                          SnapshotSource* source, LogLine log);
   // The token server serves: tells the dashboard from now on. Before the first look at it; once.
-  void Begin(uint16_t token_port, LogLine log);
+  void Begin(uint16_t token_port);
 
   const HostPort& command_address() const { return server_->address(); }
 
  private:
-  SentinelDashboard(const SentinelDashboardOptions& options, SnapshotSource* source);
+  SentinelDashboard(const SentinelDashboardOptions& options, SnapshotSource* source, LogLine log);
 
   const SentinelDashboardOptions options_;
+  const LogLine log_;
   CommandCenter center_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<Heartbeat> heartbeat_;

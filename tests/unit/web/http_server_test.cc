@@ -460,7 +460,45 @@ TEST_CASE("a server that others reach refuses a rebound name, and knows the oper
     CAPTURE(host);
     CHECK(status(host) == "200");
   }
-  CHECK(staged.Get("/healthz", "rebound.evil.example").starts_with("HTTP/1.1 421 "));
+  CHECK(staged.Get("/metrics", "rebound.evil.example").starts_with("HTTP/1.1 421 "));
+}
+
+TEST_CASE("probes are answered under any name, also behind another request") {
+  Staged staged;
+  for (const char* path : {"/healthz", "/readyz?verbose"}) {
+    CHECK(staged.Get(path, "nowcalls.shop.svc").starts_with("HTTP/1.1 200 "));
+  }
+  Reader reader(staged.server());
+  reader.Send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK(reader.ReceiveUntil([&] { return reader.received.ends_with("answer"); }));
+  reader.received.clear();
+  reader.Send("GET /healthz HTTP/1.1\r\nHost: nowcalls.shop.svc\r\n\r\n");
+  CHECK(reader.ReceiveUntil([&] { return reader.received.starts_with("HTTP/1.1 200 "); }));
+}
+
+TEST_CASE("the log names the first host that is refused, and no further one") {
+  std::vector<std::string> lines;
+  const auto log = [&](bool problem, const std::string& line) {
+    CHECK(problem);
+    lines.push_back(line);
+  };
+  {
+    Staged staged({.listen = {"127.0.0.1", 0}, .log = log});
+    for (const char* host : {"localhost", "calls.example:80", "other.example"}) {
+      staged.Get("/metrics", host);
+    }
+  }
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("'calls.example:80'") != std::string::npos);
+  CHECK(lines[0].find("--http-hosts") != std::string::npos);
+}
+
+TEST_CASE("a scrape under a refused name does not keep its connection") {
+  Staged staged;
+  Reader reader(staged.server());
+  reader.Send("GET /metrics HTTP/1.1\r\nHost: rebound.evil.example\r\n\r\n");
+  CHECK(reader.ReceiveUntil([&] { return reader.received.starts_with("HTTP/1.1 421 "); }));
+  CHECK(reader.received.find("\r\nConnection: close\r\n") != std::string::npos);
 }
 
 TEST_CASE("a server on loopback answers under its own addresses and the operator's names alone") {
