@@ -190,8 +190,8 @@ class Oracle {
   void LinkSettled(LinkId link);
   // The server cannot do what is due until then.
   void ServerHindered(int64_t until_ms);
-  // The boot clock was set back: the server's clock stands still for as long, at least.
-  void ClockSetBack(int64_t by_ms);
+  // The boot clock was set back: the server's clock stands still for so long.
+  void ClockSetBack(int64_t by_ms, int64_t stands_ms);
 
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,

@@ -36,10 +36,8 @@ void Oracle::ServerHindered(int64_t until_ms) {
   hindrances_.Add(timeline_->now_ms(), until_ms + kCatchUpMs);
 }
 
-void Oracle::ClockSetBack(int64_t by_ms) {
-  const int64_t from_ms =
-      std::max(timeline_->now_ms(), set_back_.empty() ? 0 : set_back_.rbegin()->first);
-  set_back_[from_ms + by_ms] += by_ms;
+void Oracle::ClockSetBack(int64_t by_ms, int64_t stands_ms) {
+  set_back_[timeline_->now_ms() + stands_ms] += by_ms;
 }
 
 // By how much the server's clock may have been late in what began at `since_ms`.

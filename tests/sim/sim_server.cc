@@ -201,8 +201,9 @@ void SimServer::Stall(int64_t duration_us) {
 void SimServer::StepBootClockBack(int64_t by_ms) {
   world_.faults->Count(Fault::kBootStep);
   world_.trace->Add("machine: the boot clock is set back by ", by_ms, " ms");
-  if (watch_.set_back) watch_.set_back(by_ms);
-  Hindered(world_.machine->StepBootBack(by_ms));
+  const int64_t stands_ms = world_.machine->StepBootBack(by_ms) + AheadMs();
+  if (watch_.set_back) watch_.set_back(by_ms + AheadMs(), stands_ms);
+  Hindered(stands_ms);
 }
 
 void SimServer::Heal() {

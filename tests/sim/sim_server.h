@@ -53,7 +53,8 @@ class SimServer final : public engine::Driver {
     std::function<void()> ready;             // Recovered; no client has been heard yet.
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
-    std::function<void(int64_t by_ms)> set_back{};  // The boot clock; `hindered` follows.
+    std::function<void(int64_t by_ms, int64_t stands_ms)>
+        set_back{};                  // The boot clock; `hindered` follows.
     std::function<void()> synced{};  // All that is in the ledger outlives the machine.
     std::function<void()> lost{};    // The machine has lost batches; `died` follows.
   };

@@ -73,12 +73,14 @@ World::World(const WorldOptions& options)
                      .settled = [this](LinkId link) { oracle_.LinkSettled(link); }});
   oracle_.calls().SetGuard(options_.core.limits.namespace_qps_max);
   oracle_.SetPromptness(PromptnessOf(options_));
-  server_.SetWatch({.died = [this](bool orderly) { OnDied(orderly); },
-                    .ready = [this] { OnReady(); },
-                    .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
-                    .set_back = [this](int64_t by_ms) { oracle_.ClockSetBack(by_ms); },
-                    .synced = [this] { oracle_.LedgerSynced(); },
-                    .lost = [this] { OnBatchesLost(); }});
+  server_.SetWatch(
+      {.died = [this](bool orderly) { OnDied(orderly); },
+       .ready = [this] { OnReady(); },
+       .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
+       .set_back = [this](int64_t by_ms,
+                          int64_t stands_ms) { oracle_.ClockSetBack(by_ms, stands_ms); },
+       .synced = [this] { oracle_.LedgerSynced(); },
+       .lost = [this] { OnBatchesLost(); }});
 }
 
 SimClient& World::AddClient(const ClientIdentity& identity) {
