@@ -1,5 +1,6 @@
 #include "admin/ledger_walk.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -43,7 +44,7 @@ int64_t LedgerWalk::NowMs(const ClockSample& machine) const {
   const Instant floor{seal_.has_value() ? seal_->ledger_ms : 0};
   if (!mark_.has_value()) return floor.ms;
   ledger::ClockMark mark = *mark_;
-  if (seal_.has_value()) mark.ledger_ms = ledger::BelievedMs(mark.ledger_ms, floor.ms);
+  if (seal_.has_value()) mark.ledger_ms = std::min(mark.ledger_ms, floor.ms);
   return ledger::RecoverTime(mark, floor, machine).now.ms;
 }
 

@@ -325,18 +325,20 @@ void Salvage::TakeNamespaces() {
 }
 
 void Salvage::SetClock(const ClockSample& now) {
-  Instant floor{read_.seal.has_value() ? read_.seal->ledger_ms : 0};
-  const auto believed_ms = [this](int64_t ms) {
-    return read_.seal.has_value() ? ledger::BelievedMs(ms, read_.seal->ledger_ms) : ms;
-  };
-  const auto see = [&](int64_t ms) { floor = std::max(floor, Instant{believed_ms(ms)}); };
-  for (const auto& [fence, token] : out_.tokens) see(token.issued_ms);
-  for (const auto& [id, session] : out_.sessions) see(session.opened_ms);
-  for (const ledger::HistoryEntry& entry : out_.history) see(entry.ended_ms);
+  // Nothing was later than the seal. Without one the latest time that was found counts.
+  Instant floor{0};
+  const auto see = [&floor](int64_t ms) { floor = std::max(floor, Instant{ms}); };
+  if (read_.seal.has_value()) {
+    see(read_.seal->ledger_ms);
+  } else {
+    for (const auto& [fence, token] : out_.tokens) see(token.issued_ms);
+    for (const auto& [id, session] : out_.sessions) see(session.opened_ms);
+    for (const ledger::HistoryEntry& entry : out_.history) see(entry.ended_ms);
+  }
   out_.mark.machine = now;
   if (read_.mark.has_value()) {
     ledger::ClockMark mark = *read_.mark;
-    mark.ledger_ms = believed_ms(mark.ledger_ms);
+    if (read_.seal.has_value()) mark.ledger_ms = std::min(mark.ledger_ms, floor.ms);
     out_.mark.ledger_ms = ledger::RecoverTime(mark, floor, now).now.ms;
   } else {
     out_.mark.ledger_ms = std::max<int64_t>(floor.ms, now.wall_ms);

@@ -236,8 +236,9 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
 }
 
 Status Verifier::OnWatermark(int64_t deadline_ms) {
-  watermark_ms_ = seal_.has_value() ? std::min(deadline_ms, seal_->ledger_ms) : deadline_ms;
-  if (deadline_ms > watermark_ms_) {
+  if (!seal_.has_value() || deadline_ms <= seal_->ledger_ms) {
+    watermark_ms_ = deadline_ms;
+  } else {
     problems_->AddMeta(ProblemKind::kFuture, ledger::kWatermarkKey,
                        "the watermark is" + AtAfterSeal(deadline_ms));
   }

@@ -14,8 +14,7 @@ std::string FutureTimes::Warning() const {
   return "the ledger was written while a clock of the machine was set back: " + first_ +
          " behind the last batch" + others +
          ". A window of calls a second of the future is dropped; another time counts as that "
-         "batch's, if it is more than " +
-         std::to_string(ledger::kAheadMsMax) + " ms behind it";
+         "batch's";
 }
 
 }  // namespace nowcalls::core

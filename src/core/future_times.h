@@ -5,29 +5,25 @@
 #ifndef NOWCALLS_CORE_FUTURE_TIMES_H_
 #define NOWCALLS_CORE_FUTURE_TIMES_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "base/time.h"
-#include "ledger/clock.h"
 
 namespace nowcalls::core {
 
 class FutureTimes {
  public:
   // When the last batch was sealed. Before it is known, every time is believed.
-  void SetSealed(int64_t ledger_ms) { sealed_ms_ = latest_ms_ = ledger_ms; }
+  void SetSealed(int64_t ledger_ms) { sealed_ms_ = ledger_ms; }
 
-  // The time that counts for `ms` (ledger::BelievedMs). describe() names the owner of the time, for
-  // the warning.
+  // The time that counts for `ms`: the last batch's if `ms` is behind that. describe() names the
+  // owner of the time, for the warning.
   template <typename Describe>
   int64_t Believed(int64_t ms, Describe&& describe) {
     if (ms <= sealed_ms_) return ms;
     Note(describe(), ms);
-    const int64_t believed_ms = ledger::BelievedMs(ms, sealed_ms_);
-    latest_ms_ = std::max(latest_ms_, believed_ms);
-    return believed_ms;
+    return sealed_ms_;
   }
   // Whether `ms` has come. Notes the owner if it has not.
   template <typename Describe>
@@ -37,8 +33,6 @@ class FutureTimes {
     return false;
   }
 
-  // The largest time that is believed; 0 without a last batch.
-  Instant latest() const { return {latest_ms_}; }
   // One sentence for the operator; empty if all times had come.
   std::string Warning() const;
 
@@ -46,7 +40,6 @@ class FutureTimes {
   void Note(const std::string& what, int64_t ms);
 
   int64_t sealed_ms_ = kInstantMsMax;
-  int64_t latest_ms_ = 0;
   uint64_t count_ = 0;
   std::string first_;
 };

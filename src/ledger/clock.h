@@ -17,16 +17,6 @@ namespace nowcalls::ledger {
 
 inline constexpr int64_t kRebootGapMsMax = 3'600'000;
 
-// How far behind its last batch a ledger is believed to tell of time. Versions of nowcalls that
-// followed a boot clock that was set back left such times; what is beyond is no time that was.
-inline constexpr int64_t kAheadMsMax = kRebootGapMsMax;
-
-// What counts for a time `ms` in a ledger whose last batch was sealed at `sealed_ms`. One that is
-// not believed counts as that batch's, or each start would set the clock on because of it.
-constexpr int64_t BelievedMs(int64_t ms, int64_t sealed_ms) {
-  return ms <= sealed_ms + kAheadMsMax ? ms : sealed_ms;
-}
-
 class LedgerClock {
  public:
   // A clock that says `start` when the boot clock says `boottime_ms`.
@@ -55,8 +45,8 @@ struct RecoveredTime {
   bool clamped = false;     // wall_gap_ms was outside [0, kRebootGapMsMax].
 };
 
-// The ledger time at `sample`, given the stored mark and the latest ledger time found anywhere in
-// the ledger (`floor`), which may be up to a second past the mark.
+// The ledger time at `sample`, given the stored mark and the time of the last seal (`floor`), which
+// may be a minute past the mark.
 RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample);
 
 }  // namespace nowcalls::ledger

@@ -64,7 +64,6 @@ class Loader : public store::LedgerVisitor {
       return Status::Corruption("the ledger has a clock without a seal, or a seal without a clock");
     }
     if (mark_.has_value()) mark_ = core_->loading().Believed(*mark_);
-    const Instant latest = core_->loading().times().latest();
     std::string future = core_->loading().times().Warning();
     NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_));
     const Result<ClockSample> sample = sample_clocks();
@@ -73,7 +72,7 @@ class Loader : public store::LedgerVisitor {
     // The clock of a new ledger begins with the wall clock.
     Instant now{std::max<int64_t>(0, sample->wall_ms)};
     if (mark_.has_value()) {
-      time = ledger::RecoverTime(*mark_, latest, *sample);
+      time = ledger::RecoverTime(*mark_, Instant{seal_->ledger_ms}, *sample);
       now = time->now;
     }
     core_->Begin(now, NextFence(*sample, time, may_lack_batches));

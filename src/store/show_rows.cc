@@ -115,8 +115,8 @@ int64_t MetaRows::WatermarkMs() const {
   const Result<int64_t> watermark_ms = ledger::DecodeWatermark(*value);
   const Result<ledger::Seal> seal = ledger::DecodeSeal(*sealed);
   if (!watermark_ms.ok() || !seal.ok()) return 0;
-  // One of the future is of a clock that was set back since, and proves nothing of later tokens.
-  return std::min(*watermark_ms, seal->ledger_ms);
+  // One of the future is of a clock that was set back since, and proves nothing.
+  return *watermark_ms <= seal->ledger_ms ? *watermark_ms : 0;
 }
 
 }  // namespace nowcalls::store

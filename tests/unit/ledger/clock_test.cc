@@ -33,13 +33,6 @@ TEST_CASE("while the boot clock is behind what it has told, the ledger clock sta
   CHECK(clock.At(2071) == Instant{3001});
 }
 
-TEST_CASE("a ledger is believed of times an hour behind its last batch, and no further") {
-  CHECK(BelievedMs(5, 1000) == 5);
-  CHECK(BelievedMs(1001, 1000) == 1001);
-  CHECK(BelievedMs(1000 + kHourMs, 1000) == 1000 + kHourMs);
-  CHECK(BelievedMs(1001 + kHourMs, 1000) == 1000);
-}
-
 TEST_CASE("on the same boot the boot clock tells the time that passed, whatever the wall says") {
   for (const int64_t wall_ms : {int64_t{0}, int64_t{2'000'000}, 2'000'000 + kTenYearsMs}) {
     const RecoveredTime time = Recover({57'000, wall_ms, kBoot});
