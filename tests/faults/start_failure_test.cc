@@ -21,6 +21,7 @@ namespace nowcalls::faults {
 namespace {
 
 using testing::AdminRows;
+using testing::Contains;
 using testing::Environment;
 using testing::Finished;
 using testing::Json;
@@ -166,6 +167,26 @@ TEST_CASE("a reader of which any call on the ledger fails never calls it damaged
     FAIL_CHECK(problem, ": call ", nth, ", ", call, "; it says:\n", verified.out, verified.err);
   }
   CHECK(ended > 0);
+}
+
+TEST_CASE("a repair that is refused a process ends with 74, and leaves out no sound file") {
+  SoundLedger ledger;
+  const TempDir dir;
+  int ended = 0;
+  for (uint64_t nth = 1;; ++nth) {
+    const Finished repaired = RunProgram({NOWCALLS_BIN_DIR "/nowcalls-admin", "repair",
+                                          "--data-dir", ledger.data_dir(), "--to", dir.Sub("to")},
+                                         ledger.Failing(nth, EAGAIN, "fork"));
+    if (ledger.note().empty()) break;
+    ++ended;
+    CAPTURE(nth);
+    CHECK(JudgeEnd(repaired.exit_code, repaired.err,
+                   "cannot start a process that tries to read the ledger: ")
+              .empty());
+    CHECK_MESSAGE(!Contains(repaired.out, "lost:"), repaired.out);
+    fs::remove_all(dir.Sub("to"));
+  }
+  CHECK(ended > 1);
 }
 
 TEST_CASE("a start that cannot tell the boot of the machine says so, and makes no ledger") {

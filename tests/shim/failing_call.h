@@ -8,7 +8,8 @@ namespace nowcalls::testing {
 inline constexpr char kFailingCallVariable[] = "FAILING_CALL";
 // Its errno, as a number.
 inline constexpr char kFailingErrnoVariable[] = "FAILING_CALL_ERRNO";
-// Counted are calls on this directory and all that is in it; or `malloc`: calls for memory.
+// Counted are calls on this directory and all that is in it; or `malloc`: calls for memory;
+// or `fork`: those for a process.
 inline constexpr char kFailingDirVariable[] = "FAILING_CALL_DIR";
 // Gets the name of the call and its path when it fails.
 inline constexpr char kFailingNoteVariable[] = "FAILING_CALL_NOTE";

@@ -200,6 +200,11 @@ NOWCALLS_ON_FD(int, fallocate, fd, (int fd, int mode, off_t offset, off_t len),
 NOWCALLS_ON_FD(int, fdatasync, fildes, (int fildes), (fildes))
 NOWCALLS_ON_FD(int, fsync, fd, (int fd), (fd))
 
+pid_t fork() noexcept {
+  NOWCALLS_NEXT(fork);
+  return Fails("fork", "fork") ? -1 : next();
+}
+
 // dlsym and getenv need no memory here, and nothing is looked up before the settings are read.
 void* malloc(size_t size) noexcept {
   NOWCALLS_NEXT(malloc);

@@ -63,13 +63,20 @@ std::vector<std::string> ManifestsIn(const std::string& dir) {
 
 bool IsOutOfFiles(int error) { return error == EMFILE || error == ENFILE; }
 
+// What the work of a Try comes back with is damage. Any other error of a Try is then of its child:
+// the system refused it, or what it needed. Files that are sound would be lost by it.
+StoreError AsDamage(const StoreError& error) {
+  if (error.ok() || error.Is(StoreError::Kind::kOutOfFiles)) return error;
+  return StoreError::Damaged(error.what());
+}
+
 // Opens the data file and reads all of it, in a process of its own: RocksDB's assertions end it
 // where the last blocks are damaged. What it cannot read in between does not count.
 TrialEnd TryTable(const std::string& path) {
   return Try([&](const Tell&) -> StoreError {
     rocksdb::SstFileReader reader{rocksdb::Options()};
     const rocksdb::Status opened = reader.Open(path);
-    if (!opened.ok()) return ErrorFromRocks(opened, "read the ledger", path);
+    if (!opened.ok()) return AsDamage(ErrorFromRocks(opened, "read the ledger", path));
     const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator(rocksdb::ReadOptions()));
     for (it->SeekToFirst(); it->Valid(); it->Next()) {
     }
@@ -207,11 +214,11 @@ Status Salvager::CopyFile(const std::string& name) {
   const std::string from = dir_ + "/" + name;
   const std::string to = scratch_ + "/" + name;
   const StoreError opened = IsTable(name) ? TryTable(from).error : StoreError();
-  if (opened.Is(StoreError::Kind::kOutOfFiles)) return opened;
-  if (!opened.ok()) {
+  if (opened.Is(StoreError::Kind::kDamaged)) {
     Lose(from + ": the data file cannot be read, and is left out");
     return {};
   }
+  if (!opened.ok()) return opened;
   Result<FileWriter> writer = FileWriter::Create(to);
   if (!writer.ok()) return writer.status();
   std::ifstream file(from, std::ios::binary);
@@ -398,9 +405,11 @@ Result<std::unique_ptr<SalvagedLedger>> OpenSalvaged(const std::string& data_dir
   NOWCALLS_RETURN_IF_ERROR(salvager.Copy());
   // As it is, if that can be read. RocksDB would open a manifest that is cut short, as an earlier
   // state of the ledger.
-  StoreError error = salvager.CheckManifestWhole();
-  if (error.ok()) error = Try([&](const Tell&) { return OpenAndLoad(scratch_dir, dir); }).error;
-  if (error.Is(StoreError::Kind::kOutOfFiles)) return error.WithAdvice();
+  StoreError error = AsDamage(salvager.CheckManifestWhole());
+  if (error.ok()) {
+    error = Try([&](const Tell&) { return AsDamage(OpenAndLoad(scratch_dir, dir)); }).error;
+  }
+  if (!error.ok() && !error.Is(StoreError::Kind::kDamaged)) return error.WithAdvice();
   // Else from the data files and the logs alone.
   if (!error.ok()) {
     report->rebuilt = true;

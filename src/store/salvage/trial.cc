@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,10 @@ using Kind = StoreError::Kind;
 constexpr char kTold = 't';
 constexpr char kEnd = 'e';  // Then the kind as a letter from 'a' on, or kAllWell.
 constexpr char kAllWell = '-';
+
+constexpr char kAdviceRoom[] =
+    "; raise the limits of processes and memory (ulimit -u, -v; TasksMax=, MemoryMax=) or free "
+    "memory, then try again";
 
 // A file without a name, which both processes have.
 class SharedText {
@@ -68,10 +73,23 @@ class SharedText {
   _exit(kExitOk);
 }
 
-// Of a child that ended before its work did.
+// Of a child that cannot be had.
+StoreError ErrorOfStart(int error) {
+  StoreError refused = ErrorFromSystem(error, "start a process that tries to read", "the ledger");
+  if (!refused.Is(Kind::kIo)) return refused;
+  return {
+      Kind::kIo,
+      "cannot start a process that tries to read the ledger: " + std::string(std::strerror(error)),
+      kAdviceRoom};
+}
+
+// Of a child that ended before its work did. SIGKILL is what the kernel sends for want of memory.
 StoreError ErrorOfEnd(int status, const std::string& words) {
   constexpr std::string_view kFatal = "fatal: ";
   std::string what = "its reader was ended";
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    return {Kind::kIo, "the process that tries to read the ledger was killed", kAdviceRoom};
+  }
   if (WIFSIGNALED(status)) {
     what += std::string(" by the signal ") + strsignal(WTERMSIG(status));
   } else if (const size_t fatal = words.find(kFatal); fatal != std::string::npos) {
@@ -90,9 +108,7 @@ TrialEnd Try(const std::function<StoreError(const Tell& tell)>& work) {
   const SharedText words("nowcalls-words");
   const bool made = told.fd() >= 0 && words.fd() >= 0;
   const pid_t child = made ? fork() : -1;
-  if (child < 0) {
-    return {ErrorFromSystem(errno, "start a process that tries to read", "the ledger"), {}};
-  }
+  if (child < 0) return {ErrorOfStart(errno), {}};
   if (child == 0) Work(work, told, words);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -23,7 +23,7 @@ struct TrialEnd {
 using Tell = std::function<void(const std::string& what)>;
 
 // Does `work` in a child. Nothing of what it does to the memory is left, all that it does to files
-// is. `error` is kIo when there is no child, or the system refused it something.
+// is. `error` is kIo when there is no child, it was killed, or the system refused it something.
 TrialEnd Try(const std::function<StoreError(const Tell& tell)>& work);
 
 }  // namespace nowcalls::store

@@ -41,11 +41,21 @@ TEST_CASE("work that ends its child is damage, with its last words, or what the 
       Try([](const Tell&) -> StoreError { EndWithLastWords("out of memory", kExitIoError); });
   CHECK(refused.error.Is(Kind::kIo));
   const TrialEnd crashed = Try([](const Tell&) {
-    raise(SIGKILL);
+    raise(SIGSEGV);
     return StoreError();
   });
   CHECK(crashed.error.Is(Kind::kDamaged));
-  CHECK(crashed.error.what() == "its reader was ended by the signal Killed");
+  CHECK(crashed.error.what() == "its reader was ended by the signal Segmentation fault");
+}
+
+TEST_CASE("a child that is killed, as for want of memory, is no damage") {
+  const TrialEnd killed = Try([](const Tell&) {
+    raise(SIGKILL);
+    return StoreError();
+  });
+  CHECK(killed.error.Is(Kind::kIo));
+  CHECK(killed.error.WithAdvice().message().starts_with(
+      "the process that tries to read the ledger was killed; raise the limits of processes"));
 }
 
 }  // namespace
