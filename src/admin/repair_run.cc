@@ -135,14 +135,21 @@ class Workplace {
 
   Status Finish() {
     std::error_code error;
-    fs::rename(store::LedgerDir(work()), store::LedgerDir(path()), error);
-    if (!error) fs::remove_all(work(), error);
-    if (error) return Status::IoError(path() + ": " + error.message());
+    fs::remove_all(scratch(), error);
+    if (error) return Status::IoError("cannot remove " + scratch() + ": " + error.message());
+    NOWCALLS_RETURN_IF_ERROR(store::SyncDir(work()));
     NOWCALLS_RETURN_IF_ERROR(store::SyncDir(path()));
     fs::rename(path(), to_, error);
     if (error) return Status::IoError("cannot rename to " + to_.string() + ": " + error.message());
     made_ = false;
-    return store::SyncDir(to_.parent_path());
+    NOWCALLS_RETURN_IF_ERROR(store::SyncDir(to_.parent_path()));
+    // The ledger gets its name last: no left-over has one.
+    const std::string done = to_ / store::kRepairingName;
+    fs::rename(store::LedgerDir(done), store::LedgerDir(to_), error);
+    if (error) return Status::IoError(to_.string() + ": " + error.message());
+    NOWCALLS_RETURN_IF_ERROR(store::SyncDir(to_));
+    fs::remove(done, error);
+    return error ? Status::IoError("cannot remove " + done + ": " + error.message()) : Status::Ok();
   }
 
  private:
@@ -168,7 +175,7 @@ class Workplace {
     NOWCALLS_RETURN_IF_ERROR(Lock());
     for (fs::directory_iterator it(path(), error), end; !error && it != end; it.increment(error)) {
       const std::string name = it->path().filename();
-      if (name == store::kRepairingName || name == store::kLedgerName) continue;
+      if (name == store::kRepairingName) continue;
       return InTheWay("it has " + name +
                       ", which no repair made: move it away, or name another "
                       "directory");

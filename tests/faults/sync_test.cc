@@ -198,10 +198,10 @@ TEST_CASE("a repaired ledger is on the disk when it is said to be done, and gets
   const std::string to = ledger.Sub("repaired");
   Admin({"repair", "--data-dir", ledger.data_dir(), "--to", to}, log.environment());
   const std::vector<FileCall> calls = log.Read();
-  const DiskView half = Before(calls, NamesIt(to + ".partial/ledger"));
-  CHECK(Text(half.LooseWithin(to + ".partial/repairing/ledger")) == "");
-  const DiskView whole = Before(calls, NamesIt(to));
-  CHECK(Text(whole.LooseWithin(to + ".partial")) == "");
+  const DiskView half = Before(calls, NamesIt(to));
+  CHECK(Text(half.LooseWithin(to + ".partial")) == "");
+  const DiskView whole = Before(calls, NamesIt(to + "/ledger"));
+  CHECK(Text(whole.LooseWithin(to + "/repairing/ledger")) == "");
   const DiskView disk = Before(calls, IsSaid);
   CheckCertain(disk, to, kLedgerParts);
 }

@@ -218,10 +218,7 @@ TEST_CASE_FIXTURE(DamagedLedger,
   fs::create_directories(to() + ".partial/repairing/scratch/lost");
   WriteStringToFile(to() + ".partial/repairing/scratch/000001.log", "half");
   SUBCASE("half") {}
-  SUBCASE("a ledger without its name") {
-    fs::create_directory(to() + ".partial/ledger");
-    fs::remove_all(to() + ".partial/repairing");
-  }
+  SUBCASE("nothing yet") { fs::remove_all(to() + ".partial/repairing"); }
   Salvage(&before());
   CHECK(kept() == before().tokens.size());
   CHECK_FALSE(fs::exists(to() + ".partial"));
@@ -235,6 +232,25 @@ TEST_CASE_FIXTURE(DamagedLedger, "repair removes nothing that no repair has made
   CHECK(Contains(refused.err, to() + ".partial exists: it has thesis, which no repair made"));
   CHECK(fs::exists(to() + ".partial/repairing"));
   CHECK(ReadFileToString(to() + ".partial/thesis") == "mine");
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "a data directory with the name of a left-over is not removed") {
+  fs::copy(from(), to() + ".partial", fs::copy_options::recursive);
+  const Finished refused = Repair();
+  CHECK(refused.exit_code == 64);
+  CHECK(Contains(refused.err, to() + ".partial exists: it has ledger, which no repair made"));
+  CHECK(fs::exists(to() + ".partial/ledger/CURRENT"));
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "a ledger whose repair was killed at its last step is served") {
+  Salvage(&before());
+  CHECK_FALSE(fs::exists(to() + "/repairing"));
+  const TempDir dir;
+  fs::copy(to(), dir.Sub("data"), fs::copy_options::recursive);
+  fs::create_directory(dir.Sub("data/repairing"));
+  ServerProcess server(dir.path());
+  server.Start();
+  CHECK(server.Terminate() == 0);
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "of two repairs to one directory the second is refused") {

@@ -66,7 +66,7 @@ Status CheckNoneBegun(const std::string& data_dir) {
     const std::string work = data_dir + "/" + (restore ? kRestoringName : kRepairingName);
     std::error_code error;
     if (!fs::is_directory(work, error)) continue;
-    // A restore that was ended while it removed its work has made the ledger.
+    // One that was ended while it removed its work has made the ledger.
     if (CheckLedgerPresent(LedgerDir(data_dir)).code() != StatusCode::kNotFound) continue;
     const std::string command = restore ? "restore" : "repair";
     return Status::InvalidArgument("a " + command + " to " + data_dir + " did not end: there is " +
