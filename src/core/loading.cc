@@ -100,8 +100,11 @@ Status Loading::LoadSession(const ledger::Session& session) {
   const int64_t opened_ms = times_.Believed(session.opened_ms, [&] {
     return "session " + std::to_string(session.id.value) + " was opened";
   });
-  const SessionSlot slot = sessions.Add(session.id, session.kind, name_space, session.client_id,
-                                        session.instance, opened_ms);
+  // Formats before 4 do not tell Sentinel's connections from others.
+  const bool may_be_sentinels = found_.version < kFirstFormatWithKinds && !named;
+  const auto kind = may_be_sentinels ? ledger::SessionKind::kSentinel : session.kind;
+  const SessionSlot slot =
+      sessions.Add(session.id, kind, name_space, session.client_id, session.instance, opened_ms);
   sessions.at(slot).in_ledger = true;
   sessions.at(slot).from_before_restart = true;
   ++books_->flows().name_space(name_space).sessions;

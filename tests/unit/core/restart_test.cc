@@ -56,6 +56,23 @@ TEST_CASE("tokens, nowCalls, fences, sessions and rules are the same after a res
   CHECK(h.Acquire(h.Hello("a"), 2).level == 0);  // 0.5 x 1 session online.
 }
 
+TEST_CASE("a Sentinel connection reaches the tokens of connections in a ledger of format 3") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}});
+  const TokenId left = h.Take(h.HelloUnnamed("@10.0.0.1:1"), 1);
+  const TokenId named = h.Take(h.Hello("a"), 1);
+  h.Restart(0, 3);
+  const SessionSlot fellow =
+      h.core()
+          .Hello(h.step(), {.name_space = "app", .display_id = "@10.0.0.1:2", .of_sentinel = true})
+          ->session;
+  const auto release = [&](TokenId token) {
+    return h.core().Release(h.step(), fellow, token, TokenScope::kSentinel);
+  };
+  CHECK(release(named) == TokenStatus::kAlreadyRelease);
+  CHECK(release(left) == TokenStatus::kReleaseOk);
+}
+
 TEST_CASE("what was not committed never was") {
   CoreHarness h;
   h.Rules({{.flow = 1}});
