@@ -109,9 +109,11 @@ int64_t CommitThread::WorkOnStore(bool job) {
   }
   if (job) Do();
   if (closed_) return WorkerThread::kUntilSubmit;
-  if (!job) Try("check", store_->CheckPlace());
   const int64_t now_ms = BoottimeMs();
-  if (now_ms >= look_due_ms_) LookAtDisk(now_ms);
+  if (now_ms >= look_due_ms_) {
+    Try("check", store_->CheckPlace());
+    LookAtDisk(now_ms);
+  }
   const int64_t wake_ms = std::min(sync_due_ms_.value_or(look_due_ms_), look_due_ms_);
   return std::clamp<int64_t>(wake_ms - now_ms, 0, kCheckEveryMs);
 }

@@ -46,9 +46,10 @@ class CommitThread {
     std::function<void(const std::string& what)> slow;
   };
 
-  // With kInterval every commit is synced after at most `durability.interval_ms`. Once a second the
-  // thread checks that the store is still where it was opened, so that a server whose ledger was
-  // replaced ends soon, even without a commit. It also looks at the free space of the disk.
+  // With kInterval every commit is synced after at most `durability.interval_ms`. Once a second,
+  // with commits and without, the thread checks that the store is still what it was opened as, so
+  // that a server whose ledger was replaced or harmed ends soon. It also looks at the free space of
+  // the disk.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                Events events, DiskWatch disk_watch);
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "integration/calls.h"
 #include "support/admin.h"
 #include "support/server_process.h"
@@ -110,30 +111,47 @@ TEST_CASE("a server whose ledger is replaced ends by itself and leaves the new o
   CHECK(RunAdmin(Source::Offline(first.data_dir()), {"verify"}).exit_code == 0);
 }
 
-TEST_CASE("a log that somebody harms under a server ends it soon, and nothing is lost") {
+// Acquires with many requests in flight until the server goes; how many it granted.
+int64_t AcquireUntilTheEnd(RpcClient* client) {
+  constexpr int kInFlight = 100;
+  int64_t granted = 0;
+  for (int i = 0; i < kInFlight; ++i) client->Send("acquire", {1, 1});
+  const int64_t deadline_ms = BoottimeMs() + kPatienceMs;
+  for (; client->Receive().ok() && BoottimeMs() < deadline_ms; ++granted) {
+    client->Send("acquire", {1, 1});
+  }
+  return granted;
+}
+
+TEST_CASE("a log that somebody harms under a server, idle or busy, ends it soon; nothing is lost") {
   constexpr size_t kTokens = 50;
-  for (const bool removed : {true, false}) {
-    CAPTURE(removed);
-    TestServer server({RuleJson(1, 1000, {{"resourceTimeout", 600'000}})});
-    RpcClient alice = server.Connect("alice");
-    AcquireMany(&alice, 1, kTokens);
-    std::string log;
-    for (const auto& entry : fs::directory_iterator(server.data_dir() + "/ledger")) {
-      if (entry.path().extension() == ".log" && entry.path().string() > log) log = entry.path();
+  for (const bool busy : {false, true}) {
+    for (const bool removed : {true, false}) {
+      CAPTURE(busy);
+      CAPTURE(removed);
+      TestServer server({RuleJson(1, 10'000'000, {{"resourceTimeout", 600'000}})});
+      RpcClient alice = server.Connect("alice");
+      AcquireMany(&alice, 1, kTokens);
+      std::string log;
+      for (const auto& entry : fs::directory_iterator(server.data_dir() + "/ledger")) {
+        if (entry.path().extension() == ".log" && entry.path().string() > log) log = entry.path();
+      }
+      REQUIRE_FALSE(log.empty());
+      if (removed) fs::remove(log);
+      if (!removed) fs::resize_file(log, 0);
+      const int64_t granted = kTokens + (busy ? AcquireUntilTheEnd(&alice) : 0);
+      CHECK(server.server().process().Wait() == 74);
+      CAPTURE(server.server().log());
+      CHECK(server.server().LogHas("a log of the ledger, " + log + " was " +
+                                   (removed ? "removed" : "cut")));
+      CHECK(server.server().LogHas("written to data files, so nothing is lost"));
+      CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
+      server.server().Start();
+      alice = server.Connect("alice");
+      const int64_t kept = NowCalls(&alice, 1);
+      CHECK(kept >= granted);
+      CHECK((busy || kept == granted));
     }
-    REQUIRE_FALSE(log.empty());
-    if (removed) fs::remove(log);
-    if (!removed) fs::resize_file(log, 10);
-    // Nobody asks it for anything.
-    CHECK(server.server().process().Wait() == 74);
-    CAPTURE(server.server().log());
-    CHECK(server.server().LogHas("a log of the ledger, " + log + " was " +
-                                 (removed ? "removed" : "cut to 10 bytes, of ")));
-    CHECK(server.server().LogHas("written to data files, so nothing is lost"));
-    CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
-    server.server().Start();
-    alice = server.Connect("alice");
-    CHECK(NowCalls(&alice, 1) == static_cast<int64_t>(kTokens));
   }
 }
 

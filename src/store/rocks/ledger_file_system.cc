@@ -40,6 +40,16 @@ class UntouchedFile : public rocksdb::FSWritableFile {
   }
 };
 
+// Whether the file at `path` has a zero at `offset`. A file that cannot be read has none.
+bool HasZeroAt(rocksdb::FileSystem* disk, const std::string& path, uint64_t offset) {
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  if (!disk->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr).ok()) return false;
+  char byte = 1;
+  rocksdb::Slice read;
+  const IOStatus status = file->Read(offset, 1, IOOptions(), &read, &byte, nullptr);
+  return status.ok() && read.size() == 1 && read[0] == 0;
+}
+
 // A data file for which no blocks are reserved. RocksDB reserves them for what a table may become
 // and gives most of them back after a flush, which holds up the syncs of other files on some disks
 // by a millisecond or more.
@@ -168,16 +178,28 @@ std::map<uint64_t, uint64_t> LedgerFileSystem::LogBytes() {
 }
 
 std::string LedgerFileSystem::FindHarmedLog() {
-  for (const auto& [number, bytes] : LogBytes()) {
+  // A log that was cut grows again, with zeros in place of what it lost. No log has a zero for the
+  // type of its first piece, or at the end of a batch.
+  constexpr uint64_t kTypeOffset = 6;
+  std::map<uint64_t, uint64_t> logs = LogBytes();
+  for (const auto& [number, bytes] : logs) {
     const std::string path = lock_->ledger_dir() + "/" + LogName(number);
+    const uint64_t batch_end = looked_logs_[number];
     uint64_t size = 0;
     const IOStatus looked = disk()->GetFileSize(path, IOOptions(), &size, nullptr);
-    const bool gone = IsAbsent(looked);
+    std::string harm;
+    if (IsAbsent(looked)) {
+      harm = " was removed";
+    } else if (looked.ok() && size < bytes) {
+      harm = " was cut to " + std::to_string(size) + " bytes, of " + std::to_string(bytes);
+    } else if ((bytes > 0 && HasZeroAt(disk(), path, kTypeOffset)) ||
+               (batch_end > 0 && HasZeroAt(disk(), path, batch_end - 1))) {
+      harm = " was cut, and has zeros in place of batches";
+    }
     // RocksDB may have deleted it since.
-    if (!(gone || (looked.ok() && size < bytes)) || !LogBytes().contains(number)) continue;
-    if (gone) return path + " was removed";
-    return path + " was cut to " + std::to_string(size) + " bytes, of " + std::to_string(bytes);
+    if (!harm.empty() && LogBytes().contains(number)) return path + harm;
   }
+  looked_logs_ = std::move(logs);
   return {};
 }
 

@@ -102,7 +102,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // database is closed.
   void StopHelpers();
 
-  // What somebody else has done to a log that is in use, as "PATH was removed"; empty: nothing. The
+  // What somebody else has done to a log that is in use, as "PATH was removed"; empty: nothing.
+  // Misses a cut behind the end that the look before knew of, if the log has grown again. The
   // writer, while nothing is committed.
   std::string FindHarmedLog();
 
@@ -181,6 +182,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> logged_{0};  // The last batch of which a log has something.
   std::atomic<uint64_t> newest_log_{0};
   std::atomic<uint64_t> newest_log_bytes_{0};
+  std::map<uint64_t, uint64_t> looked_logs_;  // LogBytes of the last FindHarmedLog. The writer's.
   DurableNotice notice_;
 
   std::mutex mutex_;

@@ -326,6 +326,13 @@ TEST_CASE("a store that is no longer in its place is found without a commit") {
   CHECK(harness.failures().front() == "check: moved away");
 }
 
+TEST_CASE("a store that is no longer in its place is found beside a commit, too") {
+  Harness harness({Durability::kSync, 0});
+  harness.store.displaced = true;
+  harness.CommitOne();
+  CHECK(harness.failures() == std::vector<std::string>{"check: moved away"});
+}
+
 TEST_CASE("what the disk has left is told when it changes, with commits and without") {
   Harness harness({Durability::kSync, 0});
   std::vector<std::optional<uint64_t>> expected = {1'000};

@@ -60,6 +60,28 @@ TEST_CASE("a store whose directory or LOCK file is gone takes no batch") {
   }
 }
 
+TEST_CASE("a log that was cut and has grown again is found, and nothing of it is lost") {
+  const TempDir dir;
+  LedgerScript script(43);
+  {
+    const auto store = OpenTiny(dir.path());
+    CommitMany(&script, 5, 20, store.get());
+    const std::string log = LedgerFiles(dir.path(), ".log").back();
+    SUBCASE("before the first look") { fs::resize_file(log, 0); }
+    SUBCASE("behind its beginning") {
+      CHECK(store->CheckPlace().ok());
+      CHECK(store->CheckPlace().ok());
+      fs::resize_file(log, 10);
+    }
+    CommitMany(&script, 5, 20, store.get());
+    const Status harmed = store->CheckPlace();
+    CAPTURE(harmed.message());
+    CHECK(harmed.message().find(log + " was cut, and has zeros in place of batches") !=
+          std::string::npos);
+  }
+  CHECK(DifferenceOf(DumpAt(dir.path()), script.Expected()).empty());
+}
+
 TEST_CASE("a lock does not remove the LOCK file of a ledger that took the place of its own") {
   const TempDir dir;
   {
