@@ -73,6 +73,7 @@ struct SimServer::Process {
   int64_t terminate_by_ms = 0;
 
   bool to_read = false;
+  int64_t boottime_max_ms = 0;  // Of what it has read.
   int64_t busy_until_us = 0;
   std::optional<int64_t> turn_at_us;
 };
@@ -90,8 +91,11 @@ Instant SimServer::Now() const { return process_->ledger.clock.At(Clocks().boott
 
 ClockSample SimServer::Clocks() const {
   ClockSample clocks = world_.machine->Sample();
-  clocks.boottime_ms += AheadMs();
   clocks.wall_ms += AheadMs();
+  // A process reads no boot clock that goes back (base/clock.h).
+  int64_t& boottime_ms = process_->boottime_max_ms;
+  boottime_ms = std::max(boottime_ms, clocks.boottime_ms + AheadMs());
+  clocks.boottime_ms = boottime_ms;
   return clocks;
 }
 
