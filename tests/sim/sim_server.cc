@@ -7,6 +7,7 @@
 #include "core/books.h"
 #include "server/loop_limits.h"
 #include "sim/lanes.h"
+#include "sim/loading_store.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
 
@@ -18,23 +19,6 @@ using server::kShutdownMsMax;
 using server::kShutdownWorkMsMax;
 using server::kSleepMsMax;
 constexpr engine::ConnectionId kNobody = UINT32_MAX;
-
-// The store as recovery sees it.
-class LoadingStore : public store::Store {
- public:
-  LoadingStore(store::Store* store, const Saboteur* saboteur)
-      : store_(store), saboteur_(saboteur) {}
-  Status Load(store::LedgerVisitor* visitor) override { return saboteur_->Load(store_, visitor); }
-  Status Commit(const ledger::CommitBatch& batch) override { return store_->Commit(batch); }
-  Status Sync() override { return store_->Sync(); }
-  void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override {
-    store_->Scan(request, result);
-  }
-
- private:
-  store::Store* const store_;
-  const Saboteur* const saboteur_;
-};
 
 }  // namespace
 
