@@ -41,8 +41,8 @@ class HttpDaemon {
   static constexpr unsigned kRequestBytesMax = 16 * 1024;
   // Of all that answers keep in memory until their readers have taken them. An answer without room
   // is 503; a small one always has room.
-  static constexpr size_t kAnswerBytesMax = 64 << 20;
-  static constexpr size_t kAddressAnswerBytesMax = kAnswerBytesMax / 4;  // Of one address.
+  static constexpr size_t kAnswerBytesMax = 128 << 20;
+  static constexpr size_t kAddressAnswerBytesMax = kAnswerBytesMax / 2;  // Of one address.
   static constexpr size_t kSmallAnswerBytes = 64 << 10;
 
   // kIoError: the system gives no thread or no memory. `guests` outlives it.

@@ -401,14 +401,14 @@ TEST_CASE("an address that takes no answers leaves other addresses room for thei
   };
   const auto status = [](const Reader& reader) { return reader.received.substr(9, 3); };
   std::vector<std::unique_ptr<Reader>> readers;
-  for (int i = 1; i <= 4; ++i) {
+  for (int i = 1; i <= 2; ++i) {
     const std::string address = "127.0.1." + std::to_string(i);
     readers.push_back(ask(address));
     CHECK(status(*readers.back()) == "200");
     CHECK(status(*ask(address)) == "503");
   }
-  // Four quarters are all there is.
-  CHECK(status(*ask("127.0.1.5")) == "503");
+  // Two halves are all there is.
+  CHECK(status(*ask("127.0.1.3")) == "503");
   CHECK(staged.Get("/x").ends_with("answer"));
 }
 
