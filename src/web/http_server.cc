@@ -69,7 +69,7 @@ Status ListenOnFirst(const HttpServer::Options& options, Listening* listening) {
   const uint16_t tries = picks ? kPicksMax : options.ports_above;
   uint16_t port = options.listen.port;
   for (uint16_t tried = 0;; ++tried) {
-    const Status taken = listening->Take(*addresses, port);
+    Status taken = listening->Take(*addresses, port);
     const bool last = tried == tries || port == UINT16_MAX;
     if (taken.ok() || last || taken.code() != StatusCode::kIoError) return taken;
     if (port != 0) ++port;

@@ -115,9 +115,10 @@ TrialEnd Try(const std::function<StoreError(const Tell& tell)>& work) {
   }
   TrialEnd end{ErrorOfEnd(status, words.Read()), {}};
   const std::string text = told.Read();
+  const std::string_view all = text;
   size_t begin = 0;
   for (size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', begin)) {
-    const std::string_view piece = std::string_view(text).substr(begin, at - begin);
+    const std::string_view piece = all.substr(begin, at - begin);
     begin = at + 1;
     if (piece[0] == kTold) {
       end.told.emplace_back(piece.substr(1));
