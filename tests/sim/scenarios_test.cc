@@ -265,6 +265,24 @@ TEST_CASE("a boot clock that is set back ends no token early, and stops neither 
   CHECK(s.tokens_in_ledger() == 0);
 }
 
+TEST_CASE("a server that is killed while its time stands still ends no token early") {
+  SimRule rule = Rule();
+  rule.max_hold_ms = 1'000;
+  Scenario s({rule});
+  SimClient& anna = s.Client("anna");
+  s.server().StepBootClockBack(60'000);
+  s.Take(&anna, 1);  // Its batch marks the clock.
+  s.Pass(2'000);
+  s.Take(&anna, 1);
+  s.Kill(/*batch_survives=*/false);
+  s.Start();
+  s.Open(&anna);
+  s.Pass(500);
+  CHECK(s.tokens_in_ledger() == 2);
+  s.Pass(2'000);
+  CHECK(s.tokens_in_ledger() == 0);
+}
+
 TEST_CASE("a rule that is removed while a token is out keeps counting it, across a restart") {
   Scenario s({Rule(1)});
   SimClient& anna = s.Client("anna");
