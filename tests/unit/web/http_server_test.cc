@@ -356,7 +356,7 @@ TEST_CASE(
     const rlimit none{allowed, before.rlim_max};
     REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
     for (int i = 0; i < 4; ++i, clients.pop_back()) {
-      connect(clients.back(), at.get(), at.size);
+      CHECK(connect(clients.back(), at.get(), at.size) == 0);
       close(clients.back());
     }
     REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
