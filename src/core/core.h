@@ -147,9 +147,9 @@ class Core {
   // kResourceExhausted as for ReplaceRules while the disk is low.
   Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
                             const AdminAct& act);
-  // Both act on all of a namespace, in pieces by flow id: on the tokens of its rules' flows, in
-  // force or removed, or on the rules that it has in force, as Drain. A namespace that is not known
-  // has neither.
+  // Both act on all of a namespace, in pieces by flow id. The first takes the tokens of its rules'
+  // flows, in force or removed; the second drains the rules that it has in force, as Drain. A
+  // namespace that is not known has neither.
   ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
   Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
                                    const AdminAct& act);

@@ -342,10 +342,14 @@ TEST_CASE("values that are idle for longer than the window are dropped, a few a 
   CHECK(TheRate(&h).values.list.size == 1);
 }
 
-TEST_CASE("where memory is short, values that are only shown go before limits in use") {
+CoreOptions WithValueBytes(size_t bytes_max) {
   CoreOptions options = testing::HarnessOptions();
-  options.limits.param_value_bytes_max = 100'000;
-  CoreHarness h(options);
+  options.limits.param_value_bytes_max = bytes_max;
+  return options;
+}
+
+TEST_CASE("where memory is short, values that are only shown go before limits in use") {
+  CoreHarness h(WithValueBytes(100'000));
   Rule of_a_day = ValueRule();
   of_a_day.flow_id = FlowId{2};
   of_a_day.window_interval_ms = 86'400'000;
@@ -367,9 +371,7 @@ TEST_CASE("where memory is short, values that are only shown go before limits in
 }
 
 TEST_CASE("all values together take so much memory at most, and the longest unused goes") {
-  CoreOptions options = testing::HarnessOptions();
-  options.limits.param_value_bytes_max = 100'000;
-  CoreHarness h(options);
+  CoreHarness h(WithValueBytes(100'000));
   Rule other = ValueRule();
   other.flow_id = FlowId{2};
   h.InstallRules({ValueRule(), other});

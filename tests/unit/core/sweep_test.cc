@@ -86,15 +86,20 @@ TEST_CASE("a full step is followed by the next at once, behind its last key") {
   CHECK(h.core().books().tokens().size() == 0);
 }
 
+// Of two tokens that end 70 ms apart.
+void SweepFirstOfTwo(CoreHarness* h) {
+  h->Rules({{.flow = 1, .count = 100, .resource_timeout_ms = 1000}});
+  const SessionSlot a = h->Hello("a");
+  h->Take(a, 1);
+  h->Sleep(70);
+  h->Take(a, 1);
+  h->Sleep(1990);
+  CHECK(h->ScanStep().value_or(99) == 1);
+}
+
 TEST_CASE("between two sweeps lies the interval") {
   CoreHarness h;
-  h.Rules({{.flow = 1, .count = 100, .resource_timeout_ms = 1000}});
-  const SessionSlot a = h.Hello("a");
-  h.Take(a, 1);
-  h.Sleep(70);
-  h.Take(a, 1);
-  h.Sleep(1990);
-  CHECK(h.ScanStep().value_or(99) == 1);
+  SweepFirstOfTwo(&h);
   h.Sleep(99);
   CHECK_FALSE(h.ScanStep().has_value());
   CHECK(h.core().NextDeadline().ms == h.now().ms + 1);
@@ -106,13 +111,7 @@ TEST_CASE("a shorter interval between sweeps holds from the last one on") {
   CoreOptions options = HarnessOptions();
   options.sweep_interval_ms = 60'000;
   CoreHarness h(options);
-  h.Rules({{.flow = 1, .count = 100, .resource_timeout_ms = 1000}});
-  const SessionSlot a = h.Hello("a");
-  h.Take(a, 1);
-  h.Sleep(70);
-  h.Take(a, 1);
-  h.Sleep(1990);
-  CHECK(h.ScanStep().value_or(99) == 1);
+  SweepFirstOfTwo(&h);
   h.Sleep(100);
   CHECK_FALSE(h.ScanStep().has_value());
   options.sweep_interval_ms = 100;
