@@ -15,7 +15,9 @@ Cell Number(const std::optional<T>& number) {
 }
 
 Cell Words(const std::optional<std::string>& words) {
-  return words.has_value() ? Cell(std::string_view(*words)) : Cell();
+  if (!words.has_value()) return {};
+  const std::string_view text = *words;
+  return Cell(text);
 }
 
 constexpr Column<NamespaceRow> kNamespaceColumns[] = {

@@ -48,9 +48,9 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
                                std::unique_ptr<ByteChannel> channel) {
   const Result<Addresses> addresses = Resolve(peer, deadline_ms, lookup);
   if (!addresses.ok()) return addresses.status();
-  int64_t untried = 0;
+  int64_t untried_behind = -1;  // The address in hand.
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
-    ++untried;
+    ++untried_behind;
   }
   int error = EADDRNOTAVAIL;
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
@@ -58,7 +58,7 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
                              address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                              address->ai_protocol));
     const int64_t now_ms = BoottimeMs();
-    const int64_t share_ms = std::max<int64_t>(0, deadline_ms - now_ms) / untried--;
+    const int64_t share_ms = std::max<int64_t>(0, deadline_ms - now_ms) / (1 + untried_behind--);
     error = connection.fd_ < 0 ? errno : ConnectBefore(connection.fd_, *address, now_ms + share_ms);
     if (error != 0) continue;
     const int on = 1;

@@ -47,7 +47,7 @@ void WaitQueues::SetGroup(WaiterSlot slot, WaitingGroup group) {
 
 size_t WaitQueues::BytesOf(const WaitingGroup& group) {
   size_t bytes =
-      AllocatedBytes(sizeof(group)) + AllocatedBytes(group.capacity() * sizeof(group[0]));
+      AllocatedBytes(sizeof(WaitingGroup)) + AllocatedBytes(group.capacity() * sizeof(GroupItem));
   for (const GroupItem& item : group) {
     if (item.param.has_value()) bytes += AllocatedBytes(item.param->bytes);
   }

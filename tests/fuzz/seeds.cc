@@ -276,7 +276,7 @@ std::vector<std::string> HttpSeeds() {
       seeds.push_back(std::string(target) + "\nlocalhost:80\n\n" + name);
     }
   }
-  seeds.push_back("/metrics\n[::1]:18731\napplication/openmetrics-text; version=1.0.0\na|b");
+  seeds.emplace_back("/metrics\n[::1]:18731\napplication/openmetrics-text; version=1.0.0\na|b");
   return seeds;
 }
 

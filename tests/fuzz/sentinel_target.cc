@@ -60,7 +60,8 @@ class Expected {
       const size_t size = LoadBigEndian<uint16_t>(stream_.data());
       const size_t answered_at = 2 + (size > kPayloadMax ? kHeadBytes : size);
       if (!added_ && stream_.size() >= answered_at) {
-        if (size > 0) Add(std::string_view(stream_).substr(2, answered_at - 2));
+        const std::string_view stream = stream_;
+        if (size > 0) Add(stream.substr(2, answered_at - 2));
         added_ = true;
       }
       if (stream_.size() < 2 + size) return;

@@ -174,6 +174,7 @@ NOWCALLS_ON_PATH(int, statvfs64, file, (const char* file, struct statvfs64* buf)
 NOWCALLS_ON_PATH(int, access, name, (const char* name, int type) noexcept, (name, type))
 NOWCALLS_ON_PATH(int, mkdir, path, (const char* path, mode_t mode) noexcept, (path, mode))
 NOWCALLS_ON_PATH(int, unlink, name, (const char* name) noexcept, (name))
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): __new of <stdio.h>.
 NOWCALLS_ON_PATH(int, rename, now, (const char* old, const char* now) noexcept, (old, now))
 
 NOWCALLS_ON_FD(int, fstat, fd, (int fd, struct stat* buf) noexcept, (fd, buf))

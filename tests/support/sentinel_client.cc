@@ -86,7 +86,7 @@ int32_t SentinelClient::Send(int type, std::string_view data) {
   return xid;
 }
 
-bool SentinelClient::SendRaw(std::string_view bytes, int64_t timeout_ms) {
+bool SentinelClient::SendRaw(std::string_view bytes, int64_t timeout_ms) const {
   const int64_t deadline_ms = BoottimeMs() + timeout_ms;
   while (!bytes.empty()) {
     const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -112,8 +112,10 @@ SentinelAnswer SentinelClient::Receive(int64_t timeout_ms) {
   if (whole < kHeadBytes || !Fill(whole, deadline_ms)) return answer;
   answer.came = true;
   answer.xid = static_cast<int32_t>(head.Number(2, 4));
+  // NOLINTBEGIN(bugprone-signed-char-misuse): they are signed.
   answer.type = static_cast<int8_t>(input_[6]);
   answer.status = static_cast<int8_t>(input_[7]);
+  // NOLINTEND(bugprone-signed-char-misuse)
   answer.data = input_.substr(kHeadBytes, whole - kHeadBytes);
   input_.erase(0, whole);
   return answer;

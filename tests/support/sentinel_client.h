@@ -52,7 +52,7 @@ class SentinelClient {
   // Sends a frame with a new xid, and returns the xid.
   int32_t Send(int type, std::string_view data);
   // Sends bytes as they are. False: the peer does not take them.
-  bool SendRaw(std::string_view bytes, int64_t timeout_ms = kPatienceMs);
+  bool SendRaw(std::string_view bytes, int64_t timeout_ms = kPatienceMs) const;
   // The next answer, in the order of arrival.
   SentinelAnswer Receive(int64_t timeout_ms = kPatienceMs);
 

@@ -40,7 +40,7 @@ constexpr char kNoBorrowing[] = "a flow borrows from itself only";
 constexpr char kLevel[] = "metricType 0 limits calls in progress";
 constexpr char kReject[] = "only a token bucket has a burst (metricType 1, controlBehavior 0)";
 
-struct IdleField {
+struct IdleField {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row.
   RuleKind kind;
   std::string_view key;
   std::string_view neutral;  // The value that says nothing, beside null and "".

@@ -33,8 +33,7 @@ LedgerEnv::LedgerEnv(std::unique_ptr<rocksdb::Env> env) : rocksdb::EnvWrapper(st
 }
 
 rocksdb::Env* LedgerEnv::OfDisk() {
-  static LedgerEnv* const env =
-      new LedgerEnv(rocksdb::NewCompositeEnv(rocksdb::FileSystem::Default()));
+  static auto* const env = new LedgerEnv(rocksdb::NewCompositeEnv(rocksdb::FileSystem::Default()));
   return env;
 }
 

@@ -49,7 +49,9 @@ LoadedCore::LoadedCore(uint32_t flows, uint32_t live_tokens, bool request_ids)
   core_.Begin(now_);
   NOWCALLS_CHECK(core_.ReplaceRules(step(), core::RefsTo({BenchRules(flows)})).ok());
   for (uint32_t i = 0; i < kSessions; ++i) {
-    const auto hello = core_.Hello(step(), "shop", "checkout-" + std::to_string(i), "");
+    const std::string client_id = "checkout-" + std::to_string(i);
+    const auto hello =
+        core_.Hello(step(), {.name_space = "shop", .client_id = client_id, .display_id = {}});
     NOWCALLS_CHECK(hello.ok());
     sessions_.push_back(hello->session);
   }
@@ -121,7 +123,8 @@ ExpiringCore::ExpiringCore(uint32_t flows, uint32_t live_tokens)
   NOWCALLS_CHECK(core_.FinishLoad(std::nullopt).ok());
   core_.Begin(now_);
   NOWCALLS_CHECK(core_.ReplaceRules(step(), core::RefsTo({BenchRules(flows)})).ok());
-  const auto hello = core_.Hello(step(), "shop", "checkout", "");
+  const auto hello =
+      core_.Hello(step(), {.name_space = "shop", .client_id = "checkout", .display_id = {}});
   NOWCALLS_CHECK(hello.ok());
   session_ = hello->session;
   const uint32_t steps = live_tokens / kTokensPerStep;

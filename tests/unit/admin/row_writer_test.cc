@@ -196,8 +196,9 @@ TEST_CASE("a table leaves out columns by rank, then shortens text, until it fits
 
 TEST_CASE("a table that fits shows text of any length in full, and in line") {
   const std::string name(60, 'x');
-  const std::string table = WriteIn(
-      100, {{uint64_t{1}, std::string_view(name), uint64_t{3}, "w", true}, std::vector<Cell>(5)});
+  const std::string_view text = name;
+  const std::string table =
+      WriteIn(100, {{uint64_t{1}, text, uint64_t{3}, "w", true}, std::vector<Cell>(5)});
   CHECK(table.find("ID  NAME" + std::string(56, ' ') + "  FENCE") == 0);
   CHECK(table.find(" 1  " + name + "      3  w") != std::string::npos);
 }

@@ -19,6 +19,7 @@ TEST_CASE("nothing that a terminal obeys is shown as it is") {
 }
 
 TEST_CASE("nothing that a person does not see, or takes for a blank, is shown as it is") {
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   CHECK(ShownText("a\u202eb") == "a\\u{202e}b");
   CHECK(ShownText("a\u2028b\u2029c") == "a\\u{2028}b\\u{2029}c");
   CHECK(ShownText("\u2800") == "\\u{2800}");
@@ -32,6 +33,7 @@ TEST_CASE("nothing that a person does not see, or takes for a blank, is shown as
 TEST_CASE("JSON that is shown is the same JSON") {
   const std::string quoted = "{\n  \"a\": \"\\u001b \\\\ \u00e9\"\n}\n";
   CHECK(ShownJson(quoted) == quoted);
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   CHECK(ShownJson("\"\u202e\u009b\x7f\"") == "\"\\u202e\\u009b\\u007f\"");
   CHECK(ShownJson("\"\U000e0041\"") == "\"\\udb40\\udc41\"");
 }
@@ -67,6 +69,7 @@ TEST_CASE("no two values of different types look alike") {
 TEST_CASE("a string that is no other value is shown without quotes, and escaped") {
   CHECK(ShownParam(Of(ParamType::kString, "user-7").view()) == "user-7");
   CHECK(ShownParam(Of(ParamType::kString, "longer 7").view()) == "longer 7");
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   CHECK(ShownParam(Of(ParamType::kString, "a\x1b[2J\u202e").view()) == "a\\x1b[2J\\u{202e}");
 }
 

@@ -96,6 +96,7 @@ TEST_CASE("text for a terminal has no control characters") {
 }
 
 TEST_CASE("text for a terminal shows characters that nobody sees or that reorder others") {
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   CHECK(TerminalText("a\u202egnp.exe") == "a\\u{202e}gnp.exe");
   CHECK(TerminalText("\u2066x\u2069") == "\\u{2066}x\\u{2069}");
   CHECK(TerminalText("pay\u200bments") == "pay\\u{200b}ments");

@@ -319,7 +319,8 @@ TEST_CASE("each rule of a flow id moves to another namespace by itself") {
   TwoKinds t;
   t.Take();
   t.Take("x");
-  const auto load = [&](std::vector<RuleOptions> app, std::vector<RuleOptions> other) {
+  const auto load = [&](const std::vector<RuleOptions>& app,
+                        const std::vector<RuleOptions>& other) {
     std::vector<RuleSet> sets(2);
     sets[0].name_space = "app";
     sets[1].name_space = "other";

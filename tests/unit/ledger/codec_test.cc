@@ -256,7 +256,7 @@ TEST_CASE("every other version byte is refused and named") {
     if (name == "token_key" || name == "session_key" || name == "rule_key") continue;
     if (name == "format") continue;
     CAPTURE(name);
-    const int wanted = Golden().at(name)[0];
+    const auto wanted = static_cast<uint8_t>(Golden().at(name)[0]);
     CHECK(wanted <= 2);
     for (int version = 0; version < 256; ++version) {
       std::string bytes = Golden().at(name);

@@ -49,7 +49,8 @@ TEST_CASE("what is appended is read back, and ends where it says") {
     bytes += "tail";
     ByteReader reader(bytes);
     reader.ReadBytes(4);
-    CHECK(ParamValue(ReadParam(&reader)) == value);
+    const ParamValue read(ReadParam(&reader));
+    CHECK(read == value);
     CHECK(reader.ok());
     CHECK(reader.rest() == "tail");
     ByteReader cut(std::string_view(bytes).substr(4, ParamCodedBytes(value.view()) - 1));

@@ -201,12 +201,14 @@ TEST_CASE("the server's answers in Sentinel's frames are the golden bytes") {
 
 TEST_CASE("a Sentinel client reads the golden answers, and no part of one") {
   int answers = 0;
-  for (const auto& [name, bytes] : Frames()) {
+  for (const auto& frame : Frames()) {
+    const std::string& name = frame.first;
+    const std::string_view bytes = frame.second;
     if (name.find("answer") == std::string::npos || name == "segment_answer") continue;
     CAPTURE(name);
     Response response;
     for (size_t size = 0; size < bytes.size(); ++size) {
-      std::string_view part = std::string_view(bytes).substr(0, size);
+      std::string_view part = bytes.substr(0, size);
       CHECK(TakeResponse(&part, &response) == Answer::kIncomplete);
     }
     std::string_view whole = bytes;
