@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <system_error>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -48,17 +49,21 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
                                std::unique_ptr<ByteChannel> channel) {
   const Result<Addresses> addresses = Resolve(peer, deadline_ms, lookup);
   if (!addresses.ok()) return addresses.status();
-  int64_t untried_behind = -1;  // The address in hand.
+  std::vector<const addrinfo*> untried;  // The next one last.
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
-    ++untried_behind;
+    untried.push_back(address);
   }
+  std::reverse(untried.begin(), untried.end());
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
+  while (!untried.empty()) {
+    const addrinfo* const address = untried.back();
     Socket connection(socket(address->ai_family,
                              address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                              address->ai_protocol));
     const int64_t now_ms = BoottimeMs();
-    const int64_t share_ms = std::max<int64_t>(0, deadline_ms - now_ms) / (1 + untried_behind--);
+    const int64_t left_ms = std::max<int64_t>(0, deadline_ms - now_ms);
+    const int64_t share_ms = left_ms / static_cast<int64_t>(untried.size());
+    untried.pop_back();
     error = connection.fd_ < 0 ? errno : ConnectBefore(connection.fd_, *address, now_ms + share_ms);
     if (error != 0) continue;
     const int on = 1;

@@ -1,12 +1,10 @@
 #include "faults/file_calls_log.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <utility>
 
 #include "shim/file_calls.h"
-#include "test_paths.h"
 
 namespace nowcalls::faults {
 namespace {
@@ -25,12 +23,9 @@ bool Counts(const std::string& path) {
 }  // namespace
 
 testing::Environment FileCallsLog::environment() const {
-  // AddressSanitizer wants to be the first library, but does not need to be.
-  const char* given = std::getenv("ASAN_OPTIONS");
-  return {{"LD_PRELOAD", NOWCALLS_TEST_BIN_DIR "/file_calls_shim.so"},
-          {testing::kFileCallsVariable, dir_.Sub("calls")},
-          {"ASAN_OPTIONS", (given == nullptr ? std::string() : std::string(given) + ":") +
-                               "verify_asan_link_order=0"}};
+  testing::Environment environment = testing::WithShim("file_calls_shim");
+  environment[testing::kFileCallsVariable] = dir_.Sub("calls");
+  return environment;
 }
 
 std::vector<FileCall> FileCallsLog::Read() const {

@@ -56,6 +56,15 @@ uint64_t StartStep() {
 
 int ErrorOf(uint64_t nth) { return kErrors[nth / StartStep() % std::size(kErrors)]; }
 
+// The n-th call on what `of` names fails.
+Environment FailingCall(uint64_t nth, int error, const std::string& of) {
+  Environment environment = testing::WithShim("failing_call_shim");
+  environment[kFailingCallVariable] = std::to_string(nth);
+  environment[kFailingErrnoVariable] = std::to_string(error);
+  environment[kFailingDirVariable] = of;
+  return environment;
+}
+
 // A ledger with data files and logs, that was left by a kill.
 class SoundLedger {
  public:
@@ -80,11 +89,9 @@ class SoundLedger {
   // Of the n-th call on what `of` names, with `error`.
   Environment Failing(uint64_t nth, int error, const std::string& of) const {
     std::remove(note_path().c_str());
-    return {{"LD_PRELOAD", NOWCALLS_TEST_BIN_DIR "/failing_call_shim.so"},
-            {kFailingCallVariable, std::to_string(nth)},
-            {kFailingErrnoVariable, std::to_string(error)},
-            {kFailingDirVariable, of},
-            {kFailingNoteVariable, note_path()}};
+    Environment environment = FailingCall(nth, error, of);
+    environment[kFailingNoteVariable] = note_path();
+    return environment;
   }
   // The call that failed; empty: there were fewer.
   std::string note() const { return ReadFileToString(note_path()); }
@@ -193,10 +200,7 @@ TEST_CASE("a start that cannot tell the boot of the machine says so, and makes n
   const TempDir dir;
   ServerOptions options;
   const char* boot_id = "/proc/sys/kernel/random/boot_id";
-  options.environment = {{"LD_PRELOAD", NOWCALLS_TEST_BIN_DIR "/failing_call_shim.so"},
-                         {kFailingCallVariable, "1"},
-                         {kFailingErrnoVariable, std::to_string(ENOENT)},
-                         {kFailingDirVariable, boot_id}};
+  options.environment = FailingCall(1, ENOENT, boot_id);
   ServerProcess server(dir.path(), options);
   server.StartWithoutWaiting();
   CHECK(server.process().Wait() == kIoErrorExit);
@@ -206,12 +210,15 @@ TEST_CASE("a start that cannot tell the boot of the machine says so, and makes n
   CHECK_FALSE(fs::exists(server.data_dir()));
 }
 
-TEST_CASE("a start that is refused memory anywhere ends with 74 and a line") {
+// RocksDB writes behind some allocations that are refused; AddressSanitizer ends that by itself.
+TEST_CASE("a start that is refused memory anywhere ends with 74 and a line" *
+          doctest::skip(testing::kAddressSanitized)) {
   SoundLedger ledger;
   int ended = 0;
   const uint64_t step = 61 * StartStep();
   const auto check = [&](uint64_t nth) {
     ledger.server().options().environment = ledger.Failing(nth, ENOMEM, "malloc");
+    const size_t before = ledger.server().log().size();
     ledger.server().StartWithoutWaiting();
     const bool served = ledger.server().WaitUntilServing();
     const std::string call = ledger.note();
@@ -221,7 +228,7 @@ TEST_CASE("a start that is refused memory anywhere ends with 74 and a line") {
     }
     ++ended;
     const int code = ledger.server().process().Wait().value_or(-1000);
-    const std::string log = ledger.server().log();
+    const std::string log = ledger.server().log().substr(before);
     CHECK_MESSAGE(code == kIoErrorExit, "allocation ", nth, ": ", code, "\n", log);
     CHECK_MESSAGE(log.find("memory") != std::string::npos, "allocation ", nth, "\n", log);
     return true;

@@ -85,16 +85,11 @@ std::string Between(const std::string& file, const std::string& begin, const std
   return text.substr(at + begin.size(), text.find(end, at) - at - begin.size());
 }
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;  // Then programs call more of their libraries.
-#else
-constexpr bool kSanitized = false;
-#endif
-
 }  // namespace
 
+// With sanitizers programs call more of their libraries.
 TEST_CASE("each program loads the libraries that the table of licences says, and no others" *
-          doctest::skip(kSanitized)) {
+          doctest::skip(kAddressSanitized)) {
   const std::map<std::string, std::string> binaries = {
       {"nowcalls", ProductBinary("nowcalls")},
       {"server", ProductBinary("nowcalls-server")},

@@ -4,11 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <stdexcept>
 
 #include "base/clock.h"
-#include "test_paths.h"
 
 namespace nowcalls::testing {
 
@@ -26,12 +24,9 @@ Machine::Machine() : path_(dir_.Sub("control")) {
 Machine::~Machine() { munmap(control_, sizeof(MachineControl)); }
 
 Environment Machine::environment() const {
-  // AddressSanitizer wants to be the first library, but does not need to be.
-  const char* given = std::getenv("ASAN_OPTIONS");
-  return {{"LD_PRELOAD", NOWCALLS_TEST_BIN_DIR "/machine_shim.so"},
-          {kMachineControlVariable, path_},
-          {"ASAN_OPTIONS", (given == nullptr ? std::string() : std::string(given) + ":") +
-                               "verify_asan_link_order=0"}};
+  Environment environment = WithShim("machine_shim");
+  environment[kMachineControlVariable] = path_;
+  return environment;
 }
 
 void Machine::Reboot(int64_t wall_step_ms) {

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -183,6 +184,14 @@ uint64_t ResidentBytes(pid_t pid) {
     if (line.starts_with("VmRSS:")) return std::stoull(line.substr(6)) * 1024;
   }
   return 0;
+}
+
+Environment WithShim(const std::string& name) {
+  // AddressSanitizer wants to be the first library, but does not need to be.
+  const char* given = std::getenv("ASAN_OPTIONS");
+  const std::string before = given == nullptr ? "" : std::string(given) + ":";
+  return {{"LD_PRELOAD", NOWCALLS_TEST_BIN_DIR "/" + name + ".so"},
+          {"ASAN_OPTIONS", before + "verify_asan_link_order=0"}};
 }
 
 }  // namespace nowcalls::testing

@@ -87,15 +87,20 @@ void AllowManyFiles(uint64_t files);
 // Resident bytes of a process, from /proc.
 uint64_t ResidentBytes(pid_t pid);
 
+// The environment of a program that loads a library of tests/shim before all others.
+Environment WithShim(const std::string& name);
+
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool kAddressSanitized = true;
+#else
+inline constexpr bool kAddressSanitized = false;
+#endif
+
 // By how much that may grow where `bytes` are allowed: AddressSanitizer holds freed memory back
 // (256 MiB).
 constexpr uint64_t GrowthMax(uint64_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
   constexpr uint64_t kAtLeast = 512 << 20;
-  return bytes < kAtLeast ? kAtLeast : bytes;
-#else
-  return bytes;
-#endif
+  return kAddressSanitized && bytes < kAtLeast ? kAtLeast : bytes;
 }
 
 }  // namespace nowcalls::testing

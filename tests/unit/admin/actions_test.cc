@@ -111,32 +111,34 @@ class Server {
         other.name_space = "bank";
         return wire::EncodeFlowPage(request.msgid, {row, other}, 0, out);
       }
-      case Method::kReclaimNamespace: {
-        wire::ReclaimNamespaceParams params;
-        CHECK(wire::DecodeReclaimNamespace(request.params, &params, &error));
-        asked_.push_back(std::string(params.name_space) + " " + std::string(params.reason) + ", " +
-                         std::to_string(params.limit) + " from " +
-                         std::to_string(params.first_flow));
-        // The first piece passes over flows without tokens.
-        const uint64_t taken =
-            params.first_flow == 0 ? 0 : std::min<uint64_t>(params.limit, tokens_);
-        tokens_ -= taken;
-        return wire::EncodeReclaimNamespace(request.msgid, {taken, tokens_ > 0 ? 7U : 0U}, out);
-      }
-      case Method::kDrainNamespace: {
-        wire::DrainNamespaceParams params;
-        CHECK(wire::DecodeDrainNamespace(request.params, &params, &error));
-        asked_.push_back("drain " + std::string(params.name_space) + (params.on ? " on" : " off") +
-                         " from " + std::to_string(params.first_flow));
-        if (removed_) {
-          return wire::EncodeDrainNamespace(request.msgid, {TokenStatus::kNoRuleExists}, out);
-        }
-        const uint64_t next = params.first_flow == 0 ? 7 : 0;
-        return wire::EncodeDrainNamespace(request.msgid, {TokenStatus::kOk, 6, 2, 1, next}, out);
-      }
+      case Method::kReclaimNamespace:
+      case Method::kDrainNamespace: return AnswerNamespace(request, out);
       default:
         return wire::EncodeError(request.msgid, {wire::ErrorCode::kUnknownMethod, "what?"}, out);
     }
+  }
+
+  void AnswerNamespace(const Envelope& request, OutputBuffer* out) {
+    wire::RequestError error;
+    if (request.method == Method::kReclaimNamespace) {
+      wire::ReclaimNamespaceParams params;
+      CHECK(wire::DecodeReclaimNamespace(request.params, &params, &error));
+      asked_.push_back(std::string(params.name_space) + " " + std::string(params.reason) + ", " +
+                       std::to_string(params.limit) + " from " + std::to_string(params.first_flow));
+      // The first piece passes over flows without tokens.
+      const uint64_t taken = params.first_flow == 0 ? 0 : std::min<uint64_t>(params.limit, tokens_);
+      tokens_ -= taken;
+      return wire::EncodeReclaimNamespace(request.msgid, {taken, tokens_ > 0 ? 7U : 0U}, out);
+    }
+    wire::DrainNamespaceParams params;
+    CHECK(wire::DecodeDrainNamespace(request.params, &params, &error));
+    asked_.push_back("drain " + std::string(params.name_space) + (params.on ? " on" : " off") +
+                     " from " + std::to_string(params.first_flow));
+    if (removed_) {
+      return wire::EncodeDrainNamespace(request.msgid, {TokenStatus::kNoRuleExists}, out);
+    }
+    const uint64_t next = params.first_flow == 0 ? 7 : 0;
+    return wire::EncodeDrainNamespace(request.msgid, {TokenStatus::kOk, 6, 2, 1, next}, out);
   }
 
   // Two pages; the client is on the second, beside others.

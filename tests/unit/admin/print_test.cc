@@ -308,7 +308,7 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
 
 TEST_CASE("rules list as JSON hides no character of a name, and stays what rules load takes") {
   core::Rule rule = GlobalRule(101, 1);
-  rule.resource = "a\u202eb";
+  rule.resource = "a\u202eb";  // NOLINT(misc-misleading-bidirectional)
   LedgerBuilder reordered;
   reordered.Rule("shop", rule);
   const std::string json = PrintList(Command::kRulesList, Format::kJsonl, reordered).out;

@@ -54,11 +54,13 @@ TEST_CASE("text in jsonl is escaped, and bytes that are not UTF-8 become U+FFFD"
 
 TEST_CASE("jsonl has no character that drives a terminal or that nobody sees") {
   std::string json;
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   AppendJsonString("a\u202eb\u009b\x7f\u2800", &json);
   CHECK(json == "\"a\\u202eb\\u009b\\u007f\\u2800\"");
 }
 
 TEST_CASE("csv on a terminal shows what would drive it; in a file it is the text itself") {
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   const std::string text = "a\x1b]52;c;eA==\x07\u202e";
   for (const bool on_terminal : {false, true}) {
     StringOutput out;

@@ -145,7 +145,7 @@ class RateLife {
   // A moment later, a bucket later, or so much later that all is forgotten.
   void Pass(Prng* prng, const Rule& rule) {
     const auto interval = static_cast<uint64_t>(rule.window_interval_ms);
-    const uint64_t most = OneOf<uint64_t>(prng, {1, 3, 40, interval / 8, interval, 3 * interval});
+    const auto most = OneOf<uint64_t>(prng, {1, 3, 40, interval / 8, interval, 3 * interval});
     h_.Sleep(static_cast<int64_t>(prng->Below(most + 1)));
   }
 

@@ -124,8 +124,8 @@ class BusyServer {
   static constexpr int64_t kFlowByKey = 5;
 
   static Param KeyOf(uint64_t number) {
-    static const std::string kKeys[] = {"a", "a key of more than fifteen bytes", "c"};
-    return {ParamType::kString, kKeys[number % 3]};
+    static const std::string keys[] = {"a", "a key of more than fifteen bytes", "c"};
+    return {ParamType::kString, keys[number % 3]};
   }
   static core::Rule RateRule(int64_t flow) {
     core::Rule rule;

@@ -49,11 +49,11 @@ std::vector<std::string> Written(EngineHarness* h, ConnectionId id) {
 TEST_CASE("a token that an administrator takes is told of, when the record is durable") {
   EngineHarness h({}, OneRule());
   const ConnectionId a = h.Connect();
-  const ConnectionId operator_ = h.Connect("127.0.0.1:2");
+  const ConnectionId admin = h.Connect("127.0.0.1:2");
   h.Call(a, ListeningHello());
   const uint64_t token = h.Take(a);
   Written(&h, a);
-  h.Send(operator_, Reclaim(token));
+  h.Send(admin, Reclaim(token));
   h.Turn();
   CHECK(Written(&h, a).empty());
   REQUIRE(h.BeginCommit());

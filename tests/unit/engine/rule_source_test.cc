@@ -38,7 +38,7 @@ class PolledRules final : public RuleSource {
     std::string json = fetch_();
     if (json == in_force_) return Status::Ok();
     const Result<RuleSink::CheckedSet> set = sink_->Check(kName, "shop", json);
-    const Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
+    Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
     sink_->NoteRefused(kName, "shop", loaded);
     if (loaded.ok()) in_force_ = std::move(json);
     return loaded;

@@ -53,7 +53,8 @@ TEST_CASE("what is appended is read back, and ends where it says") {
     CHECK(read == value);
     CHECK(reader.ok());
     CHECK(reader.rest() == "tail");
-    ByteReader cut(std::string_view(bytes).substr(4, ParamCodedBytes(value.view()) - 1));
+    const std::string_view all = bytes;
+    ByteReader cut(all.substr(4, ParamCodedBytes(value.view()) - 1));
     ReadParam(&cut);
     CHECK_FALSE(cut.Finished());
   }

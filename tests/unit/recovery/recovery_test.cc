@@ -261,7 +261,7 @@ TEST_CASE(
   for (const int64_t back_ms : {int64_t{1}, int64_t{2'400'000}, 10'000 * kHourMs}) {
     CAPTURE(back_ms);
     store::MemoryStore store(TestFormat());
-    const Result<ClockSample> clock = SampleClocks();
+    Result<ClockSample> clock = SampleClocks();
     REQUIRE(clock.ok());
     FillStore(&store, *clock);
     SetBack(&store, *clock, back_ms);
