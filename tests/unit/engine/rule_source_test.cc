@@ -21,6 +21,7 @@ namespace {
 using testing::EngineHarness;
 using testing::RulesJson;
 
+// NOLINTBEGIN(performance-no-automatic-move)
 // The example of nowcalls/rule_source.h begins here.
 class PolledRules final : public RuleSource {
  public:
@@ -38,7 +39,7 @@ class PolledRules final : public RuleSource {
     std::string json = fetch_();
     if (json == in_force_) return Status::Ok();
     const Result<RuleSink::CheckedSet> set = sink_->Check(kName, "shop", json);
-    Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
+    const Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
     sink_->NoteRefused(kName, "shop", loaded);
     if (loaded.ok()) in_force_ = std::move(json);
     return loaded;
@@ -51,6 +52,7 @@ class PolledRules final : public RuleSource {
   std::string in_force_;
 };
 // The example of nowcalls/rule_source.h ends here.
+// NOLINTEND(performance-no-automatic-move)
 
 std::string Load(EngineHarness* h, std::string_view name_space, const std::string& json) {
   wire::OutputBuffer out;
