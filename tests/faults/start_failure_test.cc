@@ -51,7 +51,7 @@ constexpr int kErrors[] = {EIO, ENOMEM, ESTALE, EPERM};
 uint64_t StartStep() {
   const char* wanted = std::getenv("NOWCALLS_START_FAILURE_STEP");
   if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
-  return testing::Whole() ? 1 : 16;
+  return testing::Whole() ? 4 : 16;
 }
 
 int ErrorOf(uint64_t nth) { return kErrors[nth / StartStep() % std::size(kErrors)]; }
