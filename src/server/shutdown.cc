@@ -37,7 +37,7 @@ void Shutdown::Continue(Instant now) {
 }
 
 // A dozen kilobytes of requests can ask for seconds of listings.
-void Shutdown::LeaveWorkUndone() {
+void Shutdown::LeaveWorkUndone() const {
   const size_t left = parts_.engine->DropWaitingInput();
   if (left == 0) return;
   LogAt(LogLevel::kWarn,

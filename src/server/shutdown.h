@@ -55,7 +55,7 @@ class Shutdown {
  private:
   enum class Phase { kAnswering, kDisconnecting, kClosingStore, kClosed };
 
-  void LeaveWorkUndone();
+  void LeaveWorkUndone() const;
 
   const Parts parts_;
   const Instant began_;

@@ -79,9 +79,9 @@ void CallsJudge::Count(const Request& request, bool sure) {
 }
 
 const std::string& CallsJudge::NamespaceOf(const Request& request) const {
-  static const std::string kNone;
+  static const std::string none;
   const auto lane = lanes_.find(request.asked.calls.begin()->first);
-  return lane == lanes_.end() ? kNone : lane->second.facts.name_space;
+  return lane == lanes_.end() ? none : lane->second.facts.name_space;
 }
 
 void CallsJudge::Note(std::vector<Passed>* passed, const WindowFacts& window,
@@ -152,7 +152,7 @@ void CallsJudge::CheckGuard(const Request& request) const {
 }
 
 void CallsJudge::CheckTooMany(const Request& request) const {
-  int64_t requests = static_cast<int64_t>(open_.size());
+  auto requests = static_cast<int64_t>(open_.size());
   const auto guard = guards_.find(NamespaceOf(request));
   if (guard != guards_.end()) requests += CallsWithin(guard->second, kGuard, request);
   if (requests >= guard_max_) return;

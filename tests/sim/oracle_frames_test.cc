@@ -16,7 +16,7 @@ constexpr LinkId kJava = 1;
 struct FrameCourt {
   FrameCourt() {
     oracle.AddFlow(1, {.hold_ms = 4'000, .client_offline_ms = 2'000});
-    const LevelSetting two{.in_force = true, .count = 2};
+    LevelSetting two{.in_force = true, .count = 2};
     oracle.levels().Asked(oracle.Tick(), {{1, [two](const LevelSetting&) { return two; }}});
     oracle.levels().Answered(oracle.Tick(), true);
     oracle.ServerReady(false, {}, {});

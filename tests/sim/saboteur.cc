@@ -147,11 +147,11 @@ std::string Saboteur::Frames(Stream* stream, std::string* replies) {
     const Outcome outcome = stream->frames.Next(stream->rest, &size);
     if (outcome == Outcome::kIncomplete) break;
     const std::string bytes = stream->rest.substr(0, size);
+    const std::string_view frame = bytes;
     wire::sentinel::Request request;
     const bool release =
         outcome == Outcome::kFrame &&
-        wire::sentinel::DecodeRequest(std::string_view(bytes).substr(wire::sentinel::kLengthBytes),
-                                      &request) &&
+        wire::sentinel::DecodeRequest(frame.substr(wire::sentinel::kLengthBytes), &request) &&
         request.type == static_cast<int8_t>(wire::sentinel::RequestType::kRelease);
     if (!release || !often_enough()) {
       forwarded += bytes;

@@ -21,6 +21,7 @@ core::Rule BenchRule(int64_t flow, double level) {
   rule.resource = "checkout:" + std::to_string(flow);
   rule.flow_id = FlowId{flow};
   rule.threshold_type = core::ThresholdType::kGlobal;
+  rule.grade = 0;  // Calls in progress.
   rule.count = level;
   rule.resource_timeout_ms = kResourceTimeoutMs;
   rule.client_offline_time_ms = kResourceTimeoutMs;

@@ -29,6 +29,7 @@ TEST_CASE("a message cannot begin a second text log line or drive the terminal")
 }
 
 TEST_CASE("a message cannot reorder a log line, or break it where only some programs see") {
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   const std::string message = "a\u202eb\u2028c\xff \u00e9";
   CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kWarn, message) ==
         "2024-05-01T12:00:00.007Z warn  a\\u{202e}b\\u{2028}c\\xff \u00e9\n");

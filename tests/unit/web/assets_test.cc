@@ -27,7 +27,9 @@ TEST_CASE("the page and all that it loads are in the binary, with their types") 
       {"/style.css", "text/css; charset=utf-8"},
       {"/licences.txt", "text/plain; charset=utf-8"},
   };
-  for (const auto& [path, type] : types) {
+  for (const auto& asset : types) {
+    const auto& path = asset.first;
+    const auto& type = asset.second;
     CAPTURE(path);
     const Response response = GetAsset(path);
     CHECK(response.status == 200);
