@@ -33,7 +33,7 @@ bool ReadNamespace(FieldReader* fields, std::string_view* name) {
   return fields->Required("namespace", name) && Checked(CheckNamespace(*name), "namespace", fields);
 }
 
-bool ReadLimit(FieldReader* fields, uint32_t* out) {
+bool ReadRows(FieldReader* fields, uint32_t* out) {
   uint64_t limit = kListRowsDefault;
   if (!fields->Optional("limit", &limit)) return false;
   if (limit == 0 || limit > kListRowsMax) {
@@ -45,7 +45,7 @@ bool ReadLimit(FieldReader* fields, uint32_t* out) {
 }
 
 bool ReadPage(FieldReader* fields, PageParams* page) {
-  return ReadLimit(fields, &page->limit) && fields->Optional("cursor", &page->cursor);
+  return ReadRows(fields, &page->limit) && fields->Optional("cursor", &page->cursor);
 }
 
 // A text is stored with the token, which sets it narrower bounds than those of a request_param.
@@ -281,7 +281,7 @@ bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* erro
   *out = ValuesParams{};
   std::optional<std::string_view> by;
   if (!fields.OpenArray(3) || !fields.Required("flow_id", &out->flow_id) ||
-      !ReadLimit(&fields, &out->limit) || !fields.Optional("by", &by)) {
+      !ReadRows(&fields, &out->limit) || !fields.Optional("by", &by)) {
     return false;
   }
   out->by_minute = by == "minute";
@@ -302,7 +302,7 @@ bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* er
     return fields.FailUnknown(key);
   };
   return fields.OpenArray(2) && (fields.TakeMissing() || fields.ForEachKey("filter", filter)) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+         ReadRows(&fields, &out->limit) && fields.Close();
 }
 
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error) {
