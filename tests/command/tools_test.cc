@@ -70,7 +70,7 @@ class TopOnTerminal {
     tcgetattr(terminal_, &now);
     return (now.c_lflag & ECHO) != 0;
   }
-  int Wait() {
+  int Wait() const {
     int status = -1;
     CHECK(PollUntil(kPatienceMs, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; }));
     return status;
@@ -92,7 +92,7 @@ TEST_CASE("tokens for scripts are taken, kept and given back by their session's 
   const Json token = Json::parse(acquired.out);
   CHECK(token.at("flow_id") == 7);
   CHECK(token.at("hold_ms") == 120'000);
-  const std::string id = token.at("token").get<std::string>();
+  const auto id = token.at("token").get<std::string>();
   const Finished second = RunNowcalls(server, {"acquire", "--flow", "7"});
   CHECK(second.exit_code == 1);
   CHECK(second.err == "nowcalls: flow 7 refused by level: 1 of 1 in progress\n");
@@ -206,6 +206,7 @@ TEST_CASE("top ends though the server's pages do not") {
 }
 
 TEST_CASE("a server's words cannot drive the terminal of those who ask it") {
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   const std::string evil = "gone\x1b]52;c;eA==\x07\u202e";
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"flow", "7"},
@@ -235,6 +236,7 @@ TEST_CASE("a server's words cannot drive the terminal of those who ask it") {
     CHECK(told.exit_code != 0);
     CHECK(Contains(told.err, "gone\\x1b]52;c;eA==\\x07\\u{202e}"));
     CHECK_FALSE(Contains(told.err + told.out, "\x1b"));
+    // NOLINTNEXTLINE(misc-misleading-bidirectional)
     CHECK_FALSE(Contains(told.err + told.out, "\u202e"));
   }
 }

@@ -181,7 +181,7 @@ TEST_CASE("a repair that is refused a process ends with 74, and leaves out no so
   const TempDir dir;
   int ended = 0;
   for (uint64_t nth = 1;; ++nth) {
-    const Finished repaired = RunProgram({NOWCALLS_BIN_DIR "/nowcalls-admin", "repair",
+    const Finished repaired = RunProgram({testing::ProductBinary("nowcalls-admin"), "repair",
                                           "--data-dir", ledger.data_dir(), "--to", dir.Sub("to")},
                                          ledger.Failing(nth, EAGAIN, "fork"));
     if (ledger.note().empty()) break;

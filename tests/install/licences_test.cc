@@ -96,7 +96,9 @@ TEST_CASE("each program loads the libraries that the table of licences says, and
       {"admin", ProductBinary("nowcalls-admin")},
       {"bench", ProductBinary("nowcalls-bench")},
       {"library", std::string(BUILD_DIR) + "/src/libnowcalls.so"}};
-  for (const auto& [program, binary] : binaries) {
+  for (const auto& built : binaries) {
+    const std::string& program = built.first;
+    const std::string& binary = built.second;
     CAPTURE(program);
     Names told;
     Names allowed;  // A compiler may leave libm out.

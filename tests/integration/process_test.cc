@@ -186,7 +186,7 @@ TEST_CASE("--check-config and a first start refuse rule files that would limit n
     const std::vector<std::string> start = {"--data-dir",  dir.Sub("data"), "--listen",
                                             "127.0.0.1:0", "--rules",       "shop=" + file};
     std::vector<std::string> check = start;
-    check.push_back("--check-config");
+    check.emplace_back("--check-config");
     for (const auto& arguments : {check, start}) {
       const Finished refused = RunServer(arguments);
       CAPTURE(refused.err);
@@ -479,8 +479,8 @@ TEST_CASE("log lines as JSON parse, each with a time, a level and a message") {
   const auto closing = std::find_if(lines.begin(), lines.end(),
                                     [](const auto& line) { return line.contains("reason"); });
   REQUIRE(closing != lines.end());
-  const std::string peer = closing->at("peer").template get<std::string>();
-  const std::string reason = closing->at("reason").template get<std::string>();
+  const auto peer = closing->at("peer").template get<std::string>();
+  const auto reason = closing->at("reason").template get<std::string>();
   CHECK(closing->at("msg") == "connection " + peer + " " + reason + "; closing it");
 }
 

@@ -267,12 +267,12 @@ TEST_CASE("100,000 live tokens in front of an expired one do not delay its recla
   RpcClient client = server.Connect("a");
   AcquireMany(&client, 1, 100'000);
   // The hold begins before the grant is on the disk, and answered.
-  const int64_t before_ms = ResultOf(&client, "ping").at(0).get<int64_t>();
+  const auto before_ms = ResultOf(&client, "ping").at(0).get<int64_t>();
   const Grant short_lived = Acquire(&client, 2);
   CHECK(short_lived.hold_ms == 300);
   // A waiter is granted by the reclaim: hold, a span of the deadline count, one sweep interval.
   const Reply grant = client.Call("acquire", {2, 1, Options(60'000)});
-  const int64_t after_ms = ResultOf(&client, "ping").at(0).get<int64_t>();
+  const auto after_ms = ResultOf(&client, "ping").at(0).get<int64_t>();
   REQUIRE_MESSAGE(grant.ok(), grant.ToString());
   CHECK(grant.result.at(0) == kStatusOk);
   CHECK(after_ms - before_ms >= 300);

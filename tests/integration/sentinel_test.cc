@@ -161,7 +161,9 @@ TEST_CASE("golden frames that are cut, or come all in one segment, are answered 
   TestServer server(RuleJson(kFlow, 5));
   const auto frames = LoadGolden(GoldenPath("sentinel_frames.hex"));
   int checked = 0;
-  for (const auto& [name, bytes] : frames) {
+  for (const auto& frame : frames) {
+    const std::string& name = frame.first;
+    const std::string& bytes = frame.second;
     if (name.find("param") != std::string::npos || name == "segment") continue;
     const auto answer = frames.find(name + "_answer");
     if (answer == frames.end() || name.starts_with("flow")) continue;

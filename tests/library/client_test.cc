@@ -225,8 +225,8 @@ TEST_CASE("a prioritized acquire is asked again as its rule says") {
 }
 
 TEST_CASE("options that are wrong are named") {
-  const auto wrong = [](ClientOptions options) {
-    return Client::Start(std::move(options)).status().message();
+  const auto wrong = [](const ClientOptions& options) {
+    return Client::Start(options).status().message();
   };
   CHECK(wrong({.addresses = {}}) == "addresses is empty");
   CHECK(wrong({.addresses = {"nonsense"}}).starts_with("addresses: "));

@@ -5,8 +5,8 @@
 
 namespace nowcalls::testing {
 
-std::unique_ptr<Client> StartClient(ClientOptions options) {
-  Result<std::unique_ptr<Client>> client = Client::Start(std::move(options));
+std::unique_ptr<Client> StartClient(const ClientOptions& options) {
+  Result<std::unique_ptr<Client>> client = Client::Start(options);
   if (!client.ok()) throw std::runtime_error(client.status().ToString());
   return *std::move(client);
 }

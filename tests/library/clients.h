@@ -16,7 +16,7 @@ namespace nowcalls::testing {
 inline constexpr FlowId kFlow{7};
 
 // A client of `address` in namespace "default"; throws std::runtime_error if there is none.
-std::unique_ptr<Client> StartClient(ClientOptions options);
+std::unique_ptr<Client> StartClient(const ClientOptions& options);
 std::unique_ptr<Client> StartClient(const std::string& address, const std::string& client_id);
 
 // The flow's calls in progress, as the server says.

@@ -50,7 +50,7 @@ class NoThreads {
   ~NoThreads() { pthread_setattr_default_np(&before_); }
 
  private:
-  pthread_attr_t before_;
+  pthread_attr_t before_{};
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "store/rocks/ledger_env.h"
 
+#include <rocksdb/file_system.h>
 #include <rocksdb/system_clock.h>
 
 #include <algorithm>

@@ -182,11 +182,11 @@ TEST_CASE_FIXTURE(Fixture, "a namespace is drained in pieces, and grants again w
   CHECK(first.rules == 1);
   CHECK(first.tokens == 6);
   CHECK(first.next_flow == 2);
-  const SessionSlot a = h.Hello("late");
-  CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kDraining);
-  CHECK(h.Acquire(a, 2).refused_by != RefusedBy::kDraining);
+  const SessionSlot late = h.Hello("late");
+  CHECK(h.Acquire(late, 1).refused_by == RefusedBy::kDraining);
+  CHECK(h.Acquire(late, 2).refused_by != RefusedBy::kDraining);
   CHECK(drain(2, 1000, true).next_flow == 0);
-  CHECK(h.Acquire(a, 2).refused_by == RefusedBy::kDraining);
+  CHECK(h.Acquire(late, 2).refused_by == RefusedBy::kDraining);
   h.Restart();
   CHECK(drain(0, 1000, false).rules == 2);
   CHECK(h.Acquire(h.Hello("later"), 2).status == TokenStatus::kOk);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "test_paths.h"
+#include "wire/client_messages.h"
 #include "wire/json.h"
 #include "wire/messages.h"
 
