@@ -72,8 +72,10 @@ void CheckAddsUp(const Json& figures) {
   CHECK(latency.at("both").at("count").get<uint64_t>() ==
         latency.at("acquire").at("count").get<uint64_t>() +
             latency.at("release").at("count").get<uint64_t>());
-  for (const auto& [kind, quantiles] : latency.items()) {
-    INFO(std::string(kind));
+  for (const auto& item : latency.items()) {
+    const std::string& kind = item.first;
+    const Json& quantiles = item.second;
+    CAPTURE(kind);
     double before = 0;
     for (const char* name : {"p50", "p90", "p99", "p99.9", "p99.99", "max"}) {
       CHECK(quantiles.at(name).get<double>() >= before);
