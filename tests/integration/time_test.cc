@@ -231,6 +231,8 @@ TEST_CASE(
         last_ms = now_ms;
         REQUIRE(alice.Call("request", {kDayFlow, 1}).ok());
       }
+      // A ping tells a moment that no crash has to remember; the record of a keep makes it so.
+      REQUIRE(alice.Call("keep", {held.token_id}).result.at(0) == kStatusOk);
       const std::string copy = server.Sub("backup" + std::to_string(++backups));
       CHECK(RunAdmin(Source::Live(server.address()), {"backup", "--to", copy}).exit_code == 0);
       if (orderly) CHECK(server.server().Terminate() == 0);
