@@ -49,21 +49,19 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
                                std::unique_ptr<ByteChannel> channel) {
   const Result<Addresses> addresses = Resolve(peer, deadline_ms, lookup);
   if (!addresses.ok()) return addresses.status();
-  std::vector<const addrinfo*> untried;  // The next one last.
+  std::vector<const addrinfo*> found;
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
-    untried.push_back(address);
+    found.push_back(address);
   }
-  std::reverse(untried.begin(), untried.end());
   int error = EADDRNOTAVAIL;
-  while (!untried.empty()) {
-    const addrinfo* const address = untried.back();
+  for (size_t i = 0; i < found.size(); ++i) {
+    const addrinfo* const address = found[i];
     Socket connection(socket(address->ai_family,
                              address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                              address->ai_protocol));
     const int64_t now_ms = BoottimeMs();
     const int64_t left_ms = std::max<int64_t>(0, deadline_ms - now_ms);
-    const int64_t share_ms = left_ms / static_cast<int64_t>(untried.size());
-    untried.pop_back();
+    const int64_t share_ms = left_ms / static_cast<int64_t>(found.size() - i);
     error = connection.fd_ < 0 ? errno : ConnectBefore(connection.fd_, *address, now_ms + share_ms);
     if (error != 0) continue;
     const int on = 1;

@@ -16,7 +16,7 @@ std::unique_ptr<Client> StartClient(const std::string& address, const std::strin
   options.addresses = {address};
   options.client_id = client_id;
   options.timeout = Milliseconds(kPatienceMs);
-  return StartClient(std::move(options));
+  return StartClient(options);
 }
 
 int64_t NowCalls(RpcClient* rpc, FlowId flow) {

@@ -62,7 +62,7 @@ struct Script {
   }
   void Tell() {
     Session::Events events = session.TakeEvents();
-    for (const HeldPtr& held : events.lost) lost.push_back(held->lost_reason);
+    for (const HeldPtr& token : events.lost) lost.push_back(token->lost_reason);
     for (const CallPtr& call : events.finished) call->Notify();
   }
   void Tick(int64_t at) {
