@@ -64,7 +64,7 @@ struct Answer {
 // Of a request for calls a second.
 struct Passed : Answer {
   int64_t remaining = -1;  // Calls that the window has left; -1: nobody can tell.
-  Milliseconds wait{0};    // Make the call after this time; it is counted already.
+  Milliseconds wait{0};    // Make the call after this time; it is counted already. 0 if slept.
 };
 
 // Of a release. ok() also when the token had ended before: see `lost`.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "nowcalls/export.h"
+
 namespace nowcalls {
 
 // The numbers are part of the ledger's format, the names of the protocol.

@@ -1,6 +1,6 @@
 // Client: the TokenService at the other end of a connection to nowcalls-server.
 //
-//   auto client = nowcalls::Client::Start({.name_space = "shop", .client_id = "worker-1"});
+//   auto client = nowcalls::Client::Start({.name_space = "shop"});
 //   if (!client.ok()) return Fail(client.status());
 //   nowcalls::Acquired acquired = (*client)->Acquire(nowcalls::FlowId(1001), {.wait = 2s});
 //   if (!acquired) return Fail(acquired.message);
@@ -36,15 +36,18 @@
 namespace nowcalls {
 
 // What new calls do that would end as kUnavailable or kUnknown: no server can be reached, or it
-// does not answer. A call that is refused as OVERLOADED or INTERNAL counts, too.
+// does not answer. So do those that the whole server refuses: as OVERLOADED or INTERNAL, or by its
+// token_limit, key_limit, namespace_qps or disk_low. A flow without a rule is no failure (kNoRule).
+// While no server can be reached, an acquire with a wait falls back when its wait is over.
 enum class Fallback : uint8_t {
-  // They end as kUnavailable when their timeout is over.
+  // They end as kUnavailable when their timeout is over. For those that must never exceed a limit.
   kFail,
   // As the rule's fallbackToLocalWhenFail said when it was last seen. True: kLocal. False, or no
   // rule seen: kPass. Sentinel's clients do this.
   kByRule,
   // They are admitted up to this process's share: the rule's level, under GLOBAL divided by the
-  // sessions that were online when it last connected. Without a rule seen: kUnavailable.
+  // sessions that were online when it last connected. What the process holds of the server counts.
+  // Without a rule seen: as kFail.
   kLocal,
   // They are admitted.
   kPass,
@@ -56,13 +59,18 @@ struct ClientOptions {
   // HOST:PORT of one server, or of several addresses of the same ledger, tried in turn.
   std::vector<std::string> addresses{"127.0.0.1:18730"};
   std::string name_space = "default";  // The application, which has the rules.
-  // Names the session. A name that stays lets a restarted process find its tokens; two processes
-  // must not share one. Empty: made up of host, process and chance.
+  // Names the client in listings. Empty: made up of host, process and chance. Two processes may
+  // share a name: each has a session of its own, and the tokens of one that died end with its own
+  // clientOfflineTime.
   std::string client_id{};
-  bool exclusive = false;      // Refuse to share the session with another host.
+  // Take over the session of the last process that said so under this client id, with its tokens.
+  // Two that run at once share them.
+  bool rejoin = false;
+  bool exclusive = false;      // Refuse to connect while another process has this client id.
   Milliseconds timeout{5000};  // Of calls that name none; 1 ms .. 1 h.
-  Fallback fallback = Fallback::kFail;
-  // The share of a flow for Fallback::kLocal and kByRule, instead of one that is worked out.
+  Fallback fallback = Fallback::kByRule;
+  // The share of a flow for Fallback::kLocal and kByRule, instead of one that is worked out: calls
+  // in progress, or of a rate those of one of its windows.
   std::map<FlowId, uint64_t> local_levels{};
   // Lines for the program's log: connections, fallbacks, lost tokens. On the client's own thread.
   std::function<void(LogLevel level, std::string_view line)> log{};

@@ -38,8 +38,10 @@ struct EmbeddedOptions {
   // Where the ledger is; made if it does not exist. Empty: in memory alone, for tests.
   std::string data_dir{};
   std::string name_space = "default";
-  // Names the session, whose tokens the next process with this name finds again.
-  std::string client_id = "embedded";
+  std::string client_id = "embedded";  // Names the session.
+  // Take over the session of the last process that said so under this client id, with its tokens.
+  // Otherwise they end by the clientOfflineTime of their rules.
+  bool rejoin = false;
   // Whether a grant is on the disk before it is told. Otherwise it is with the operating system,
   // and survives the end of the process.
   bool sync = true;

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "nowcalls/export.h"
+
 namespace nowcalls {
 
 // The numbers are part of the protocols and of the ledger, and never reused.

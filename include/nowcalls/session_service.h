@@ -64,9 +64,10 @@ class NOWCALLS_EXPORT SessionService : public TokenService {
 
   ClientStats stats() const;
 
-  // A permit for a token that this client id holds already, such as one of an earlier process. A
-  // keep or a release tells whether it is held. Several permits for one token are one: the first
-  // release ends it for all, and it is kept if one of them asks for that.
+  // A permit for a token that the session holds already, such as one of an earlier process whose
+  // session was taken over (ClientOptions::rejoin). A keep or a release tells whether it is held.
+  // Several permits for one token are one: the first release ends it for all, and it is kept if one
+  // of them asks for that.
   Permit Adopt(TokenId token, FlowId flow, KeepMode keep = KeepMode::kOff);
 
   // Ends calls that have no answer, as kUnavailable or kUnknown. Then waits until releases and

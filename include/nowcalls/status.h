@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "nowcalls/export.h"
+
 namespace nowcalls {
 
 enum class StatusCode {

@@ -4,8 +4,9 @@
 // process. One of your own can stand before others, to choose one by flow, to count, or to log: it
 // implements what is pure virtual here and passes permits on as they are.
 //
-// Thread: any. Callbacks run one at a time on the service's own thread. They must be short, must
-// not throw, and must not wait: a blocking call within a callback answers kBadRequest at once.
+// Thread: any. Callbacks run one at a time on the service's own thread. They must be short, and
+// must not wait: a blocking call within a callback answers kBadRequest at once. What a callback
+// throws is caught and logged.
 //
 // A closed service answers acquires and requests with kBadRequest: do not ask again. Its callbacks
 // run one at a time on a thread that asks. A callback that asks again each time, without end, is
@@ -34,8 +35,9 @@ using Value = std::variant<std::monostate, bool, int64_t, double, std::string>;
 
 // Who keeps a token that is held for long. A keep is sent at a third of the hold.
 enum class KeepMode : uint8_t {
-  // The service keeps it, unless the rule's resourceTimeoutStrategy is 1: then it releases the
-  // token at the rule's resourceTimeout, and the permit is lost.
+  // As the rule's resourceTimeoutStrategy says. 0, the default: nobody keeps it, so a call that
+  // hangs gives its room back at the end of the hold. 1: the service releases it at the rule's
+  // resourceTimeout, and the permit is lost. 2: the service keeps it.
   kByRule,
   kAlways,
   kOff,
@@ -52,6 +54,8 @@ struct AcquireOptions {
   // What the call may take beside its wait, connecting included; none: as the service was told.
   std::optional<Milliseconds> timeout{};
   KeepMode keep = KeepMode::kByRule;
+  // Of a group with rates: be told when its calls may be made, as of RequestOptions.
+  bool sleep = true;
   // Called once if the token is lost, with the reason as of Permit::lost_reason. It may run while
   // the permit is released, and after that: what it refers to must outlive the service.
   std::function<void(const Grant& grant, const std::string& reason)> on_lost{};
@@ -67,16 +71,22 @@ struct FlowDemand {
   FlowId flow{};
   uint32_t count = 1;
   Value param{};
+  bool rate = false;  // It asks for calls a second, as Request does, and has no token.
 };
 
 struct [[nodiscard]] AllAcquired : Answer {
-  std::vector<Permit> permits{};  // Of a grant: one for each demand, in their order.
+  // Of a grant: one for each demand, in their order. That of a rate is empty.
+  std::vector<Permit> permits{};
+  Milliseconds wait{0};  // Make the calls after this time, as of Passed.
 };
 
 struct RequestOptions {
   uint32_t count = 1;
-  bool prioritized = false;  // May borrow from the next window, and is then told to wait.
+  bool prioritized = false;  // May borrow from the next window, and then waits.
   std::optional<Milliseconds> timeout{};
+  // If the calls are to be made only after a while, be told after it. If that is beyond the
+  // timeout, or the service is closed meanwhile, Passed::wait tells what is left.
+  bool sleep = true;
 };
 
 class NOWCALLS_EXPORT TokenService {
@@ -88,7 +98,8 @@ class NOWCALLS_EXPORT TokenService {
   virtual void AcquireAsync(FlowId flow, const AcquireOptions& options,
                             std::function<void(Acquired)> done) = 0;
   // Asks for a token of each flow, all or none, holding nothing while it waits. 1 .. 64 demands,
-  // each of another flow or parameter.
+  // each of another flow or parameter. Rates among them are counted only with the whole group; a
+  // group of rates alone is not asked again when its answer is lost, as a request is not.
   virtual void AcquireAllAsync(const std::vector<FlowDemand>& demands,
                                const AcquireOptions& options,
                                std::function<void(AllAcquired)> done) = 0;

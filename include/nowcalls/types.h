@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "nowcalls/export.h"
+
 namespace nowcalls {
 
 namespace internal {

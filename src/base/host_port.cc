@@ -14,13 +14,18 @@ std::string HostPort::ToString() const {
 Result<HostPort> ParseHostPort(std::string_view text) {
   const Status wrong_form = Status::InvalidArgument(
       Quoted(text) + " is not HOST:PORT, such as 127.0.0.1:18730 or [::1]:18730");
+  if (text.find("://") != std::string_view::npos) {
+    return Status::InvalidArgument(
+        Quoted(text) +
+        " is a URL: write HOST:PORT of the token port alone, such as 127.0.0.1:18730");
+  }
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong_form;
   std::string_view host = text.substr(0, colon);
   const std::string_view digits = text.substr(colon + 1);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
-  if (host.empty() || host.find_first_of("[] ") != std::string_view::npos) return wrong_form;
+  if (host.empty() || host.find_first_of("[]/@ ") != std::string_view::npos) return wrong_form;
   if (!bracketed && host.find(':') != std::string_view::npos) return wrong_form;
   HostPort parsed{std::string(host), 0};
   const auto [end, error] =

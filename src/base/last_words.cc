@@ -63,6 +63,10 @@ void EndWithLastWords(std::string_view text, int exit_code) {
   // Nobody may read stderr; the process ends all the same.
   g_exit_code = exit_code;
   std::signal(SIGALRM, [](int) { _exit(g_exit_code); });
+  sigset_t alarms;  // A program that reads its signals has them blocked.
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
   alarm(kLastWordsSeconds);
   std::fprintf(stderr, "fatal: %.*s\n", static_cast<int>(text.size()), text.data());
   std::fflush(stderr);

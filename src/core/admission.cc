@@ -115,7 +115,8 @@ AcquireAnswer Admission::AnswerOfToken(const Step& step, const AcquireRequest& r
           .fence = Fence{entry.fence},
           .now_calls = books_->flows().lane(lane).now_calls,
           .level = books_->flows().LevelOf(lane),
-          .hold_ms = std::max<int64_t>(0, entry.deadline_ms - step.now.ms)};
+          .hold_ms = std::max<int64_t>(0, entry.deadline_ms - step.now.ms),
+          .terms = books_->flows().at(entry.flow_slot).terms()};
 }
 
 // Whether the request asks for this lane.
@@ -188,7 +189,8 @@ AcquireAnswer Admission::Grant(const Step& step, const NewToken& wanted) {
           .fence = Fence{entry.fence},
           .now_calls = flows.LaneOf(flow, wanted.lane.key_slot).now_calls,
           .level = flows.LevelOf(flow, wanted.lane.key_slot),
-          .hold_ms = entry.deadline_ms - step.now.ms};
+          .hold_ms = entry.deadline_ms - step.now.ms,
+          .terms = flow.terms()};
 }
 
 // A request id may be asked for with a flow that does not exist, where a refusal cannot be counted.

@@ -43,6 +43,13 @@ struct AcquireRequest {
   FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
 
+// What the rule of a token says of its end, for clients to act on.
+struct TokenTerms {
+  int32_t timeout_strategy = 0;     // resourceTimeoutStrategy.
+  int64_t resource_timeout_ms = 0;  // resourceTimeout.
+  int64_t client_offline_ms = 0;    // clientOfflineTime.
+};
+
 struct AcquireAnswer {
   TokenStatus status = TokenStatus::kFail;
   RefusedBy refused_by = RefusedBy::kNone;
@@ -51,6 +58,7 @@ struct AcquireAnswer {
   int64_t now_calls = 0;  // Of the flow, or of the value of its parameter; so is the level.
   int64_t level = 0;
   int64_t hold_ms = 0;
+  TokenTerms terms{};  // Of a grant.
 };
 
 // One token of an acquire_all, or calls of a rule that limits calls a second.
@@ -76,6 +84,7 @@ struct GrantedToken {
   TokenId id;
   Fence fence;
   int64_t hold_ms = 0;  // Of a rate: the calls may be made after this.
+  TokenTerms terms{};
 };
 
 struct AcquireAllAnswer {
@@ -129,6 +138,7 @@ enum class TokenScope : uint8_t {
 struct KeepAnswer {
   TokenStatus status = TokenStatus::kFail;
   int64_t hold_ms = 0;
+  TokenTerms terms{};  // kOk only.
 };
 
 struct HelloRequest {

@@ -116,6 +116,7 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   flow.shadow = rule.shadow;
   if (rule.says_rate() != flow.says_rate) flow.told_other_kind = false;
   flow.says_rate = rule.says_rate();
+  flow.timeout_strategy = static_cast<uint8_t>(rule.resource_timeout_strategy);
   flow.resource_timeout_ms = rule.resource_timeout_ms;
   flow.client_offline_time_ms = rule.client_offline_time_ms;
   flow.max_hold_ms = rule.max_hold_ms;

@@ -21,6 +21,7 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "base/keyed_hash.h"
+#include "core/answers.h"
 #include "core/key_table.h"
 #include "core/lane.h"
 #include "core/namespace_guards.h"
@@ -72,6 +73,7 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   bool draining = false;         // In force, but an administrator has stopped its grants.
   bool says_rate = false;        // The rule says that its count limits calls a second.
   bool told_other_kind = false;  // OtherKind has logged that it is asked for the other kind.
+  uint8_t timeout_strategy = 0;  // A copy of what the rule says.
   NamespaceSlot name_space;      // Of the rule.
 
   alignas(64) TokenList tokens;
@@ -91,6 +93,9 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   std::unique_ptr<TimeHistogram> waited_times;
 
   FlowKey key() const { return {id, FlowKindIf(keyed)}; }
+  TokenTerms terms() const {
+    return {timeout_strategy, resource_timeout_ms, client_offline_time_ms};
+  }
   bool active() const { return rule != nullptr && !removed; }
   // When a token's longest hold is over, whatever is kept; INT64_MAX without a bound.
   int64_t HoldEndMs(int64_t issued_ms) const {

@@ -228,7 +228,8 @@ AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_sl
     }
     ++found;
     answer.tokens[item->position] = {books_->IdOf(entry), Fence{entry.fence},
-                                     std::max<int64_t>(0, entry.deadline_ms - step.now.ms)};
+                                     std::max<int64_t>(0, entry.deadline_ms - step.now.ms),
+                                     flows.at(entry.flow_slot).terms()};
   });
   if (!others && found == CountTokens(items)) return answer;
   return RefuseAll(items, TokenStatus::kBadRequest, RefusedBy::kRequestId);
@@ -404,7 +405,7 @@ GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item
   // At its cap now, the session may have waiters that no longer stand in the way of others.
   if (flow.held_by_session != nullptr) books_->wake_list().Add(item.lane);
   const TokenEntry& entry = books_->tokens().at(token);
-  return {books_->IdOf(entry), Fence{entry.fence}, entry.deadline_ms - step.now.ms};
+  return {books_->IdOf(entry), Fence{entry.fence}, entry.deadline_ms - step.now.ms, flow.terms()};
 }
 
 AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy limit) {

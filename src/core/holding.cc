@@ -19,19 +19,19 @@ TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId
 KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId token,
                          TokenScope scope) {
   const TokenSlot slot = FindInScope(session_slot, token, scope);
-  if (slot == kNoToken) return {TokenStatus::kAlreadyRelease, 0};
+  if (slot == kNoToken) return {TokenStatus::kAlreadyRelease};
   TokenEntry& entry = books_->tokens().at(slot);
   Flow& flow = books_->flows().at(entry.flow_slot);
   const int64_t left_ms = flow.HoldEndMs(entry.issued_ms) - step.now.ms;
   if (left_ms <= 0) {  // The longest hold is over. No keep may hold up the sweep.
     absence_->EndToken(step, slot, EndReason::kResourceTimeout);
-    return {TokenStatus::kAlreadyRelease, 0};
+    return {TokenStatus::kAlreadyRelease};
   }
   const int64_t hold_ms = std::min(flow.hold_ms, left_ms);
   entry.SetHeldSince(step.now.ms);
   books_->Count(&flow, [](FlowCounters* c) { ++c->kept; });
   books_->MoveToken(step, slot, step.now.ms + hold_ms, hold_ms);
-  return {TokenStatus::kOk, hold_ms};
+  return {TokenStatus::kOk, hold_ms, flow.terms()};
 }
 
 TokenSlot Holding::FindInScope(SessionSlot session_slot, TokenId token, TokenScope scope) const {

@@ -135,7 +135,7 @@ size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
                  " in force removed: acquires under " + (ended == 1 ? "it" : "them") +
                  " answer NO_RULE_EXISTS" +
                  (beside_other ? " or, beside a rule of the other kind, BAD_REQUEST" : "") +
-                 ", for which clients let calls pass",
+                 ", for which Sentinel's clients let calls pass",
          .fields = {{"namespace", set.name_space}}});
   }
   return removed.size();

@@ -23,7 +23,9 @@ ClientOptions ClientOptionsOf(const EmbeddedOptions& options) {
   client.addresses = {"embedded"};
   client.name_space = options.name_space;
   client.client_id = options.client_id;
+  client.rejoin = options.rejoin;
   client.timeout = options.timeout;
+  client.fallback = Fallback::kFail;  // No other process has limits to go on with.
   client.log = options.log;
   return client;
 }

@@ -44,10 +44,12 @@ struct Connection {
   ConnectionState state = ConnectionState::kFree;
 
   // The protocol, which Inputs makes when the first byte has arrived. The protocol writes the
-  // session, and whether it owes an answer that no commit brings (a backup's).
+  // session, what hello asked for, and whether it owes an answer that no commit brings (a
+  // backup's).
   std::unique_ptr<Protocol> protocol;
   core::SessionSlot session = core::kNoSession;
   bool owes_answer = false;
+  bool wants_terms = false;  // Of its tokens: see `hello` in wire/PROTOCOL.md.
 
   // Lines. While the input waits, the driver does not read.
   InputWaits input_waits = InputWaits::kNothing;

@@ -181,8 +181,8 @@ void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
   const std::string data_dir = ignored ? config.data_dir : absolute.lexically_normal().string();
   LogAt(LogLevel::kWarn,
         "no rules are in force, so nothing is limited: every acquire answers NO_RULE_EXISTS, for "
-        "which clients let calls pass. Load some with --rules NS=FILE, or while the server runs "
-        "with `nowcalls-admin rules load FILE --namespace NS`. The data directory is " +
+        "which Sentinel's clients let calls pass. Load some with --rules NS=FILE, or while the "
+        "server runs with `nowcalls-admin rules load FILE --namespace NS`. The data directory is " +
             data_dir);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/shown_text.h"
 #include "base/text.h"
 #include "wire/field_reader.h"
 #include "wire/format.h"
@@ -52,6 +53,8 @@ bool ReadError(FieldReader* fields, RequestError* error) {
     error->code = ErrorCode::kInternal;
     error->message = std::string(name) + ": " + error->message;
   }
+  constexpr size_t kShownBytesMax = 4096;  // A person reads it.
+  error->message = ShownText(Shortened(error->message, kShownBytesMax));
   return true;
 }
 
@@ -135,11 +138,37 @@ void PackOptions(const AnyParams& params, Packer* packer) {
   }
 }
 
+// Older servers do not send it.
+bool ReadTerms(FieldReader* fields, std::optional<Terms>* terms) {
+  if (fields->TakeMissing()) return true;
+  return fields->NestedArray("terms", kElementsMax, [&] {
+    Terms& read = terms->emplace();
+    return fields->Required("strategy", &read.strategy) &&
+           fields->Required("resource_timeout_ms", &read.resource_timeout_ms) &&
+           fields->Required("client_offline_ms", &read.client_offline_ms);
+  });
+}
+
 bool ReadToken(FieldReader* fields, AcquireAllReply::Token* token) {
   return fields->NestedArray("token", kElementsMax, [&] {
     return fields->Required("token_id", &token->token_id) &&
-           fields->Required("fence", &token->fence) && fields->Required("hold_ms", &token->hold_ms);
+           fields->Required("fence", &token->fence) &&
+           fields->Required("hold_ms", &token->hold_ms) && ReadTerms(fields, &token->terms);
   });
+}
+
+bool ReadAcquireReply(FieldReader* fields, AcquireReply* reply) {
+  std::optional<std::string_view> refused_by;
+  if (!ReadStatus(fields, &reply->status) || !fields->Required("token_id", &reply->token_id) ||
+      !fields->Required("fence", &reply->fence) ||
+      !fields->Required("now_calls", &reply->now_calls) ||
+      !fields->Required("level", &reply->level) || !fields->Required("hold_ms", &reply->hold_ms) ||
+      !fields->Optional("refused_by", &refused_by)) {
+    return false;
+  }
+  if (refused_by) reply->refused_by = RefusedByFromName(*refused_by);
+  const bool has_value = fields->TakeMissing() || fields->Skip("value");
+  return has_value && ReadTerms(fields, &reply->terms);
 }
 
 bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
@@ -186,8 +215,8 @@ void PackWhose(const AnyParams& params, Packer* packer) {
 }  // namespace
 
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out) {
-  const uint32_t options =
-      (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U) + (params.instance != 0 ? 1U : 0U);
+  const uint32_t options = (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U) +
+                           (params.instance != 0 ? 1U : 0U) + (params.terms ? 1U : 0U);
   Packer packer(*out);
   BeginRequest(msgid, Method::kHello, options > 0 ? 4 : 3, &packer);
   packer.pack_int64(params.protocol);
@@ -210,6 +239,10 @@ void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer*
   if (params.instance != 0) {
     PackString("instance", &packer);
     packer.pack_uint64(params.instance);
+  }
+  if (params.terms) {
+    PackString("terms", &packer);
+    packer.pack_true();
   }
 }
 
@@ -434,6 +467,7 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
                fields->Required("reason", &lost->reason);
       });
   if (!notice.ok()) return notice.status();
+  notice->reason = ShownText(Shortened(notice->reason));
   return std::optional<LostNotice>(*std::move(notice));
 }
 
@@ -448,22 +482,7 @@ Result<HelloReply> DecodeHelloReply(std::string_view result) {
 }
 
 Result<AcquireReply> DecodeAcquireReply(std::string_view result) {
-  return DecodeArray<AcquireReply>("acquire answer", result,
-                                   [](FieldReader* fields, AcquireReply* reply) {
-                                     std::optional<std::string_view> refused_by;
-                                     if (!ReadStatus(fields, &reply->status) ||
-                                         !fields->Required("token_id", &reply->token_id) ||
-                                         !fields->Required("fence", &reply->fence) ||
-                                         !fields->Required("now_calls", &reply->now_calls) ||
-                                         !fields->Required("level", &reply->level) ||
-                                         !fields->Required("hold_ms", &reply->hold_ms) ||
-                                         !fields->Optional("refused_by", &refused_by)) {
-                                       return false;
-                                     }
-                                     if (refused_by)
-                                       reply->refused_by = RefusedByFromName(*refused_by);
-                                     return true;
-                                   });
+  return DecodeArray<AcquireReply>("acquire answer", result, ReadAcquireReply);
 }
 
 Result<AcquireAllReply> DecodeAcquireAllReply(std::string_view result) {
@@ -489,7 +508,8 @@ Result<TokenStatus> DecodeStatusReply(std::string_view result) {
 
 Result<KeepReply> DecodeKeepReply(std::string_view result) {
   return DecodeArray<KeepReply>("keep answer", result, [](FieldReader* fields, KeepReply* reply) {
-    return ReadStatus(fields, &reply->status) && fields->Required("hold_ms", &reply->hold_ms);
+    return ReadStatus(fields, &reply->status) && fields->Required("hold_ms", &reply->hold_ms) &&
+           ReadTerms(fields, &reply->terms);
   });
 }
 

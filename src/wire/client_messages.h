@@ -79,10 +79,6 @@ Result<AcquireReply> DecodeAcquireReply(std::string_view result);
 Result<AcquireAllReply> DecodeAcquireAllReply(std::string_view result);
 Result<RateReply> DecodeRateReply(std::string_view result);
 Result<TokenStatus> DecodeStatusReply(std::string_view result);
-struct KeepReply {
-  TokenStatus status = TokenStatus::kFail;
-  uint64_t hold_ms = 0;
-};
 Result<KeepReply> DecodeKeepReply(std::string_view result);
 Result<uint64_t> DecodeUintReply(std::string_view result);  // ping, rules_load
 

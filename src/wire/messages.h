@@ -79,6 +79,7 @@ struct HelloParams {
   bool lost = false;       // The connection wants EncodeLost.
   bool exclusive = false;  // Refused while the client id is online as another process.
   uint64_t instance = 0;   // Of the client id, at most INT64_MAX.
+  bool terms = false;      // Grants and keeps of the connection tell Terms.
 };
 struct AcquireParams {
   int64_t flow_id = 0;
@@ -194,6 +195,14 @@ struct HelloReply {
   uint64_t sessions_online = 0;  // Of the namespace.
   uint64_t resumed_tokens = 0;
 };
+// What the rule of a token says of its end: a connection that asked for it in hello is told.
+struct Terms {
+  uint64_t strategy = 0;  // resourceTimeoutStrategy.
+  uint64_t resource_timeout_ms = 0;
+  uint64_t client_offline_ms = 0;
+
+  bool operator==(const Terms&) const = default;
+};
 struct AcquireReply {
   TokenStatus status = TokenStatus::kFail;
   uint64_t token_id = 0;
@@ -203,6 +212,7 @@ struct AcquireReply {
   uint64_t hold_ms = 0;
   RefusedBy refused_by = RefusedBy::kNone;
   std::optional<Param> value{};  // Whose limit refuses; encoded only.
+  std::optional<Terms> terms{};  // Of a grant. REQUIRES: no value.
 };
 struct AcquireAllReply {
   // Of an item that asked for a rate: 0, 0, and after how many ms the calls may be made.
@@ -210,6 +220,7 @@ struct AcquireAllReply {
     uint64_t token_id = 0;
     uint64_t fence = 0;
     uint64_t hold_ms = 0;
+    std::optional<Terms> terms{};
   };
   TokenStatus status = TokenStatus::kFail;
   std::vector<Token> tokens{};  // In the order of the request; none when refused.
@@ -218,6 +229,11 @@ struct AcquireAllReply {
   uint64_t now_calls = 0;
   uint64_t level = 0;
   std::optional<Param> value{};  // As of AcquireReply.
+};
+struct KeepReply {
+  TokenStatus status = TokenStatus::kFail;
+  uint64_t hold_ms = 0;
+  std::optional<Terms> terms{};
 };
 struct RateReply {
   TokenStatus status = TokenStatus::kFail;
@@ -237,7 +253,7 @@ void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out);
 void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuffer* out);
 void EncodeStatus(uint32_t msgid, TokenStatus status,
                   OutputBuffer* out);  // release, reclaim, cancel
-void EncodeKeep(uint32_t msgid, TokenStatus status, uint64_t hold_ms, OutputBuffer* out);
+void EncodeKeep(uint32_t msgid, const KeepReply& reply, OutputBuffer* out);
 void EncodeRulesLoad(uint32_t msgid, uint64_t loaded, OutputBuffer* out);
 
 }  // namespace nowcalls::wire

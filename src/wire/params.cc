@@ -176,6 +176,7 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
     if (key == "lost") return fields.Optional(key, &out->lost);
     if (key == "exclusive") return fields.Optional(key, &out->exclusive);
     if (key == "instance") return ReadUint63(key, &fields, &out->instance);
+    if (key == "terms") return fields.Optional(key, &out->terms);
     return fields.FailUnknown(key);
   };
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();

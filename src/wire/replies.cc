@@ -17,6 +17,13 @@ void PackValue(const std::optional<Param>& value, Packer* packer) {
   if (value.has_value()) PackParam(*value, packer);
 }
 
+void PackTerms(const Terms& terms, Packer* packer) {
+  packer->pack_array(3);
+  packer->pack_uint64(terms.strategy);
+  packer->pack_uint64(terms.resource_timeout_ms);
+  packer->pack_uint64(terms.client_offline_ms);
+}
+
 }  // namespace
 
 void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out) {
@@ -64,7 +71,7 @@ void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuff
 [[gnu::flatten]] void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
-  packer.pack_array(reply.value.has_value() ? 8 : 7);
+  packer.pack_array(reply.terms.has_value() ? 9 : reply.value.has_value() ? 8 : 7);
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_uint64(reply.token_id);
   packer.pack_uint64(reply.fence);
@@ -73,6 +80,9 @@ void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuff
   packer.pack_uint64(reply.hold_ms);
   PackRefusedBy(reply.refused_by, &packer);
   PackValue(reply.value, &packer);
+  if (!reply.terms.has_value()) return;
+  packer.pack_nil();  // For the value.
+  PackTerms(*reply.terms, &packer);
 }
 
 void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer* out) {
@@ -82,10 +92,11 @@ void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_array(static_cast<uint32_t>(reply.tokens.size()));
   for (const AcquireAllReply::Token& token : reply.tokens) {
-    packer.pack_array(3);
+    packer.pack_array(token.terms.has_value() ? 4 : 3);
     packer.pack_uint64(token.token_id);
     packer.pack_uint64(token.fence);
     packer.pack_uint64(token.hold_ms);
+    if (token.terms.has_value()) PackTerms(*token.terms, &packer);
   }
   PackRefusedBy(reply.refused_by, &packer);
   packer.pack_int64(reply.flow_id);
@@ -112,12 +123,13 @@ void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer
   packer.pack_int64(static_cast<int64_t>(status));
 }
 
-void EncodeKeep(uint32_t msgid, TokenStatus status, uint64_t hold_ms, OutputBuffer* out) {
+void EncodeKeep(uint32_t msgid, const KeepReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
-  packer.pack_array(2);
-  packer.pack_int64(static_cast<int64_t>(status));
-  packer.pack_uint64(hold_ms);
+  packer.pack_array(reply.terms.has_value() ? 3 : 2);
+  packer.pack_int64(static_cast<int64_t>(reply.status));
+  packer.pack_uint64(reply.hold_ms);
+  if (reply.terms.has_value()) PackTerms(*reply.terms, &packer);
 }
 
 void EncodeRulesLoad(uint32_t msgid, uint64_t loaded, OutputBuffer* out) {

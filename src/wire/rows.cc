@@ -81,6 +81,7 @@ void PackField(std::string_view key, const std::vector<FlowRow>& row, Packer* pa
   PackRow(row.front(), packer);
 }
 bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::vector<FlowRow>* row) {
+  row->clear();  // Of a key that comes twice the last counts.
   return fields->TakeMissing() || ReadRow(fields, &row->emplace_back());
 }
 

@@ -253,6 +253,8 @@ std::vector<std::string> HttpSeeds() {
                              "/api/client?id=1",
                              "/api/history?filter=expired",
                              "/api/server",
+                             "/api/look?view=flow&id=7",
+                             "/api/look?view=client&id=2",
                              "/api/stream?view=flow&id=7",
                              "/api/stream?view=flows&sort=waiting",
                              "/api/stream?view=server",

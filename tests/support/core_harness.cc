@@ -157,6 +157,7 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
         << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
+        << R"(,"resourceTimeoutStrategy":)" << rule.timeout_strategy
         << R"(,"acquireRefuseStrategy":)" << rule.refuse_strategy << R"(,"shadow":)"
         << (rule.shadow ? "true" : "false");
     if (rule.max_hold_ms > 0) out << R"(,"maxHoldMs":)" << rule.max_hold_ms;

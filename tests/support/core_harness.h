@@ -36,6 +36,7 @@ struct RuleOptions {
   int64_t max_per_client = 0;
   double max_per_client_percent = 0;
   bool shadow = false;
+  int timeout_strategy = 0;
   int refuse_strategy = 0;
   int64_t max_queueing_ms = 500;
   std::optional<core::ParamRule> param{};

@@ -49,6 +49,14 @@ std::optional<Param> FullValue(const core::AcquireAnswer& answer,
   return answer.status == TokenStatus::kBlocked && of_value ? value : std::nullopt;
 }
 
+// If the connection asked for them in hello.
+std::optional<wire::Terms> TermsFor(const Connection& connection, const core::TokenTerms& terms) {
+  if (!connection.wants_terms) return std::nullopt;
+  return wire::Terms{.strategy = static_cast<uint64_t>(terms.timeout_strategy),
+                     .resource_timeout_ms = static_cast<uint64_t>(terms.resource_timeout_ms),
+                     .client_offline_ms = static_cast<uint64_t>(terms.client_offline_ms)};
+}
+
 }  // namespace
 
 void Hello(const Call& call) {
@@ -69,6 +77,7 @@ void Hello(const Call& call) {
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status()));
   call.connection->session = answer->session;
   if (params.lost) call.service.late->Listen(*call.connection);
+  call.connection->wants_terms = params.terms;
   wire::EncodeHello(call.request.msgid,
                     {.server_version = call.service.version,
                      .session = answer->session_id.value,
@@ -106,6 +115,7 @@ void Acquire(const Call& call) {
 
 void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                   const core::AcquireAnswer& answer, const std::optional<Param>& value) {
+  const bool granted = answer.status == TokenStatus::kOk;
   wire::EncodeAcquire(msgid,
                       {.status = answer.status,
                        .token_id = answer.token_id.value,
@@ -114,9 +124,9 @@ void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                        .level = static_cast<uint64_t>(answer.level),
                        .hold_ms = static_cast<uint64_t>(answer.hold_ms),
                        .refused_by = answer.refused_by,
-                       .value = value},
-                      answer.status == TokenStatus::kOk ? outputs->AfterCommit(connection)
-                                                        : outputs->Immediate(connection));
+                       .value = value,
+                       .terms = granted ? TermsFor(*connection, answer.terms) : std::nullopt},
+                      granted ? outputs->AfterCommit(connection) : outputs->Immediate(connection));
 }
 
 void AcquireAll(const Call& call) {
@@ -153,9 +163,12 @@ void ReplyAcquireAll(Outputs* outputs, Connection* connection, uint32_t msgid,
   reply.tokens.reserve(answer.tokens.size());
   bool has_tokens = false;
   for (const core::GrantedToken& token : answer.tokens) {
-    has_tokens = has_tokens || token.id != TokenId{};
-    reply.tokens.push_back(
-        {token.id.value, token.fence.value, static_cast<uint64_t>(token.hold_ms)});
+    const bool is_token = token.id != TokenId{};
+    has_tokens = has_tokens || is_token;
+    reply.tokens.push_back({.token_id = token.id.value,
+                            .fence = token.fence.value,
+                            .hold_ms = static_cast<uint64_t>(token.hold_ms),
+                            .terms = is_token ? TermsFor(*connection, token.terms) : std::nullopt});
   }
   // Rates alone rest on no record.
   wire::EncodeAcquireAll(
@@ -212,8 +225,9 @@ void Keep(const Call& call) {
   const core::KeepAnswer answer =
       call.core()->Keep(call.step, call.connection->session, TokenId{params.token_id});
   if (call.request.notification) return;
-  wire::EncodeKeep(call.request.msgid, answer.status, static_cast<uint64_t>(answer.hold_ms),
-                   call.AfterCommit());
+  wire::KeepReply reply{.status = answer.status, .hold_ms = static_cast<uint64_t>(answer.hold_ms)};
+  if (answer.status == TokenStatus::kOk) reply.terms = TermsFor(*call.connection, answer.terms);
+  wire::EncodeKeep(call.request.msgid, reply, call.AfterCommit());
 }
 
 }  // namespace nowcalls::engine::rpc

@@ -23,6 +23,11 @@ TEST_CASE("an address of another form is refused and quoted") {
   }
   CHECK(ParseHostPort("localhost").status().message() ==
         "'localhost' is not HOST:PORT, such as 127.0.0.1:18730 or [::1]:18730");
+  CHECK(ParseHostPort("http://localhost:1").status().message() ==
+        "'http://localhost:1' is a URL: write HOST:PORT of the token port alone, such as "
+        "127.0.0.1:18730");
+  CHECK(!ParseHostPort("localhost/path:1").ok());
+  CHECK(!ParseHostPort("me@localhost:1").ok());
   CHECK(ParseHostPort("localhost:65536").status().message() ==
         "'localhost:65536' has a port above 65535");
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -73,6 +74,33 @@ TEST_CASE("the sample rules load without a warning") {
   const auto files = FilesIn("/data/rules", ".json");
   CHECK(files.size() >= 6);
   for (const auto& file : files) CheckSound(TextOfFile(file));
+}
+
+// The field that is missing in a rule of `set` and should be there on purpose; empty: none.
+std::string NotChosen(const std::string& set) {
+  const auto rules = nlohmann::json::parse(set, nullptr, true, /*ignore_comments=*/true);
+  for (const auto& rule : rules) {
+    if (!rule.value("clusterMode", true)) continue;
+    const auto& config = rule.at("clusterConfig");
+    const bool in_progress = rule.value("grade", rule.value("metricType", 1)) == 0;
+    const bool by_value = rule.contains("paramIdx") || rule.contains("durationInSec");
+    const auto lacks = [&](const char* field) { return !config.contains(field); };
+    if (in_progress && lacks("resourceTimeoutStrategy")) return "resourceTimeoutStrategy";
+    if (by_value && lacks("fallbackToLocalWhenFail")) return "fallbackToLocalWhenFail";
+  }
+  return {};
+}
+
+TEST_CASE("rules that are shown say how long calls may last, and by value what an outage does") {
+  std::vector<std::string> sets;
+  for (const auto& page : FilesIn("/tools/manual", ".md")) {
+    for (const std::string& set : RulesIn(TextOfFile(page))) sets.push_back(set);
+  }
+  for (const auto& file : FilesIn("/data/rules", ".json")) sets.push_back(TextOfFile(file));
+  for (const std::string& set : sets) {
+    CAPTURE(set);
+    CHECK(NotChosen(set).empty());
+  }
 }
 
 TEST_CASE("the manual's first rule is data/rules/first.json, and says calls in progress") {

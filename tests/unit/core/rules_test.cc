@@ -213,7 +213,7 @@ TEST_CASE("a load that removes rules in force warns of it with their number") {
   CHECK(notices[0].warning);
   CHECK(notices[0].text ==
         "namespace app: 2 rules in force removed: acquires under them answer NO_RULE_EXISTS, for "
-        "which clients let calls pass");
+        "which Sentinel's clients let calls pass");
   REQUIRE(Load(&h, "app", "[]").ok());
   CHECK(h.core().TakeNotices()[0].text.starts_with("namespace app: 1 rule in force removed: "));
 }

@@ -245,10 +245,10 @@ TEST_CASE("a rule that goes while the other of its flow id stays is warned of") 
   TwoKinds t;
   t.h.NoticesText();
   t.h.Rules({ByValue(2)}, "app");
-  CHECK(
-      t.h.NoticesText().find("1 rule in force removed: acquires under it answer NO_RULE_EXISTS or, "
-                             "beside a rule of the other kind, BAD_REQUEST, for which clients let "
-                             "calls pass") != std::string::npos);
+  CHECK(t.h.NoticesText().find(
+            "1 rule in force removed: acquires under it answer NO_RULE_EXISTS or, "
+            "beside a rule of the other kind, BAD_REQUEST, for which Sentinel's clients let "
+            "calls pass") != std::string::npos);
 }
 
 TEST_CASE("a flow id belongs to one namespace for each kind of rule") {

@@ -38,7 +38,7 @@ TEST_CASE("a hot request and its reply allocate nothing once the buffer has grow
             DecodeEnvelope(release, &envelope, &error) &&
             DecodeToken(envelope.method, envelope.params, &token_params, &error);
   EncodeStatus(envelope.msgid, TokenStatus::kReleaseOk, &out);
-  EncodeKeep(envelope.msgid, TokenStatus::kOk, 4000, &out);
+  EncodeKeep(envelope.msgid, {.status = TokenStatus::kOk, .hold_ms = 4000}, &out);
   const int64_t after = Allocations();
   CHECK(decoded);
   CHECK(after == before);

@@ -166,7 +166,7 @@ WaiterRow WaitingCall() {
           .param = ParamValue(ParamType::kString, "key-7")};
 }
 
-TEST_CASE("a client's requests are the golden bytes") {
+TEST_CASE("a client's hello is the golden bytes") {
   using Out = OutputBuffer;
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
     CheckBytes(Requests(), name, encode);
@@ -179,6 +179,16 @@ TEST_CASE("a client's requests are the golden bytes") {
     EncodeHelloRequest(
         1, {.name_space = "shop", .client_id = "worker-7", .instance = 0x1122334455667788}, o);
   });
+  check("hello_of_terms", [](Out* o) {
+    EncodeHelloRequest(1, {.name_space = "shop", .client_id = "worker-7", .terms = true}, o);
+  });
+}
+
+TEST_CASE("a client's requests are the golden bytes") {
+  using Out = OutputBuffer;
+  const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
+    CheckBytes(Requests(), name, encode);
+  };
   check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
   check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
@@ -417,6 +427,18 @@ TEST_CASE("the server's replies are the golden bytes") {
   check("hello", [](Out* o) { EncodeHello(1, {"0.1.0", 12, 1, 0}, o); });
   check("ping", [](Out* o) { EncodePing(2, 1'700'000'000'123, o); });
   check("acquire_ok", [](Out* o) { EncodeAcquire(3, Granted(), o); });
+  check("acquire_terms", [](Out* o) {
+    AcquireReply granted = Granted();
+    granted.terms = Terms{2, 2000, 5000};
+    EncodeAcquire(3, granted, o);
+  });
+  check("acquire_all_terms", [](Out* o) {
+    EncodeAcquireAll(28,
+                     {.status = TokenStatus::kOk,
+                      .tokens = {{kGoldenToken, 13, 4000, Terms{2, 2000, 5000}}, {0, 0, 0}},
+                      .flow_id = 0},
+                     o);
+  });
   check("acquire_blocked", [](Out* o) {
     EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kLevel}, o);
   });
@@ -425,7 +447,10 @@ TEST_CASE("the server's replies are the golden bytes") {
   check("release_ok", [](Out* o) { EncodeStatus(5, TokenStatus::kReleaseOk, o); });
   check("release_already", [](Out* o) { EncodeStatus(5, TokenStatus::kAlreadyRelease, o); });
   check("bad_request", [](Out* o) { EncodeStatus(5, TokenStatus::kBadRequest, o); });
-  check("keep", [](Out* o) { EncodeKeep(6, TokenStatus::kOk, 4000, o); });
+  check("keep", [](Out* o) { EncodeKeep(6, {.status = TokenStatus::kOk, .hold_ms = 4000}, o); });
+  check("keep_terms", [](Out* o) {
+    EncodeKeep(6, {.status = TokenStatus::kOk, .hold_ms = 4000, .terms = Terms{2, 2000, 5000}}, o);
+  });
   check("error_bad_params", [](Out* o) {
     EncodeError(3, {ErrorCode::kBadParams, "acquire: count must be an integer, got str"}, o);
   });
@@ -559,7 +584,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 54);
+  CHECK(quoted == 57);
 }
 
 }  // namespace
