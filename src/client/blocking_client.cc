@@ -1,5 +1,6 @@
 #include "client/blocking_client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -119,11 +120,12 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
 }
 
 Result<std::unique_ptr<BlockingClient>> BlockingClient::Connect(std::string_view address,
-                                                                int64_t timeout_ms) {
+                                                                int64_t timeout_ms,
+                                                                int64_t connect_ms) {
   const Result<HostPort> peer = ParseHostPort(address);
   if (!peer.ok()) return peer.status();
   if (peer->port == 0) return Status::InvalidArgument("port 0 cannot be connected to");
-  Result<Socket> socket = Socket::Connect(*peer, BoottimeMs() + timeout_ms);
+  Result<Socket> socket = Socket::Connect(*peer, BoottimeMs() + std::min(connect_ms, timeout_ms));
   if (!socket.ok()) {
     return Status::Unavailable("cannot reach " + peer->ToString() + ": " +
                                socket.status().message() + "; is nowcalls-server running there?");

@@ -29,9 +29,10 @@ class BlockingClient {
  public:
   // `address` is HOST:PORT ("127.0.0.1:18730", "[::1]:18730", "localhost:18730"). kInvalidArgument
   // for another form, kUnavailable when nobody answers there. `timeout_ms` bounds the connecting,
-  // with the lookup of a name, and then each call.
+  // with the lookup of a name, and then each call. `connect_ms` bounds the connecting further.
   static Result<std::unique_ptr<BlockingClient>> Connect(std::string_view address,
-                                                         int64_t timeout_ms);
+                                                         int64_t timeout_ms,
+                                                         int64_t connect_ms = INT64_MAX);
   ~BlockingClient();
 
   Result<wire::HelloReply> Hello(std::string_view name_space,

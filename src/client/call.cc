@@ -62,7 +62,8 @@ void AcquireCall::EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* 
                                 .request_id = request_id,
                                 .hold_ms = static_cast<uint64_t>(options.hold.count())};
   for (const FlowDemand& demand : demands) {
-    wire::AcquireAllParams::Item item{.flow_id = demand.flow.value, .count = demand.count};
+    wire::AcquireAllParams::Item item{
+        .flow_id = demand.flow.value, .count = demand.count, .rate = demand.rate};
     values.push_back(ParamOf(demand.param));
     if (values.back()) item.param = values.back()->view();
     params.items.push_back(item);
@@ -95,7 +96,7 @@ void RateCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* ou
 }
 
 void ReleaseCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
-  wire::EncodeTokenRequest(msgid, wire::Method::kRelease, held->grant.token.value, out);
+  wire::EncodeReleaseRequest(msgid, held->grant.token.value, outcome, out);
 }
 
 void KeepCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {

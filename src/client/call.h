@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "client/held.h"
+#include "nowcalls/call_outcome.h"
 #include "nowcalls/param.h"
 #include "nowcalls/token_service.h"
 #include "wire/output_buffer.h"
@@ -39,23 +40,28 @@ struct Call {
 
   // Asked again on the next connection when this one breaks.
   bool repeatable() const {
-    return kind != Kind::kRate && kind != Kind::kKeep && kind != Kind::kPing;
+    return kind != Kind::kRate && kind != Kind::kKeep && kind != Kind::kPing && !counts_anew;
   }
   // Asked until a server answers, although nobody waits any more.
   bool persistent() const { return kind == Kind::kRelease || kind == Kind::kCancel; }
+
+  // Whether its caller said that it may wait for room beyond `now_ms`.
+  virtual bool MayWait(int64_t /*now_ms*/) const { return false; }
 
   // Whether a caller still waits for the answer.
   bool awaited() const { return has_caller && !done; }
 
   const Kind kind;
-  bool blocks = false;      // Its caller waits, so it is told at once, within the session.
-  bool has_caller = false;  // It is not the session's own: a caller is told its answer.
-  bool done = false;        // The caller's answer is settled.
-  bool unsettled = false;   // Sent, and no answer tells whether it was carried out.
-  bool strayed = false;     // An attempt was left on a connection that broke, and may still arrive.
+  bool blocks = false;       // Its caller waits, so it is told at once, within the session.
+  bool has_caller = false;   // It is not the session's own: a caller is told its answer.
+  bool done = false;         // The caller's answer is settled.
+  bool unsettled = false;    // Sent, and no answer tells whether it was carried out.
+  bool counts_anew = false;  // Asked again it would be counted twice.
+  bool strayed = false;  // An attempt was left on a connection that broke, and may still arrive.
   uint32_t attempts = 0;
   int64_t sent_ms = 0;
   int64_t deadline_ms = INT64_MAX;  // Of the answer to the caller.
+  int64_t tell_ms = 0;              // Its answer is known, and told then; 0: it is not known.
   uint64_t number = 0;              // In the order in which calls were asked; 0: not asked yet.
   std::map<std::pair<int64_t, uint64_t>, std::shared_ptr<Call>>::iterator timer{};  // CallTable's.
 };
@@ -75,17 +81,24 @@ struct AcquireCall final : Call {
     std::exchange(tell, nullptr)(std::move(answer), std::move(held));
   }
 
+  bool MayWait(int64_t now_ms) const override {
+    return options.wait && now_ms < begun_ms + options.wait->count();
+  }
+
   std::vector<FlowDemand> demands{};  // At least one.
   bool all = false;                   // By acquire_all.
   AcquireOptions options{};
   uint64_t request_id = 0;
   int64_t begun_ms = 0;
   uint32_t refusals = 0;            // Answers after which it was asked once more.
+  bool came_late = false;           // Its grant came late, and it was asked once more.
   std::optional<Answer> refusal{};  // The last of them.
   Done tell{};
 
   Answer answer{};
-  std::vector<HeldPtr> held{};
+  std::vector<HeldPtr> held{};  // One for each demand; null for a rate.
+  Milliseconds wait{0};         // As of AllAcquired.
+  int64_t rates_ms = 0;         // When its rates let the calls be made.
 
  private:
   void EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const;
@@ -122,6 +135,7 @@ struct ReleaseCall final : Call {
   }
 
   HeldPtr held{};
+  CallOutcome outcome = CallOutcome::kOk;
   Done tell{};
 
   Released answer{};

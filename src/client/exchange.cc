@@ -1,6 +1,21 @@
 #include "client/exchange.h"
 
 namespace nowcalls::client {
+namespace {
+
+// What a peer speaks that begins with `input`, as far as that is told by a few bytes.
+std::string WhatItSpeaks(std::string_view input, std::string otherwise) {
+  using Begin = std::pair<std::string_view, std::string_view>;
+  constexpr Begin kBegins[] = {
+      {"HTTP/", "HTTP"}, {"\x15\x03", "TLS"}, {"SSH-", "SSH"}, {"-ERR", "Redis's protocol"}};
+  for (const auto& [begin, name] : kBegins) {
+    if (!input.starts_with(begin)) continue;
+    return "it speaks " + std::string(name) + "; " + std::string(kUsualPort);
+  }
+  return otherwise;
+}
+
+}  // namespace
 
 uint32_t Exchange::NextMsgid() {
   // Unsigned, so it wraps; an id that still awaits its answer is passed over.
@@ -59,7 +74,8 @@ Result<std::string_view> Exchange::TakeMessage() {
     case Outcome::kIncomplete: return std::string_view();
     case Outcome::kInvalid:
       peer_is_foreign_ = !has_spoken_ && !splitter_.in_message();
-      return Status::Corruption(splitter_.error());
+      return Status::Corruption(peer_is_foreign_ ? WhatItSpeaks(input, splitter_.error())
+                                                 : splitter_.error());
     case Outcome::kMessage: break;
   }
   taken_bytes_ += message_bytes;

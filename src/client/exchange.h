@@ -22,6 +22,10 @@
 
 namespace nowcalls::client {
 
+// For who has met another service.
+inline constexpr std::string_view kUsualPort =
+    "the token port of a nowcalls-server is usually 18730";
+
 class Exchange {
  public:
   // Appends to output() what encode(msgid, OutputBuffer*) writes and awaits its answer; returns the

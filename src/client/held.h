@@ -1,6 +1,7 @@
 // Held: a token that a session holds, or a local one.
 //
-// Thread: the session's, but for `lost` and then `lost_reason`, which any thread may read.
+// Thread: the session's, but for `validity`, IsLost, LostReason and `lost`, which any thread may
+// read.
 #ifndef NOWCALLS_CLIENT_HELD_H_
 #define NOWCALLS_CLIENT_HELD_H_
 
@@ -13,13 +14,18 @@
 #include <string>
 #include <utility>
 
+#include "client/validity.h"
 #include "nowcalls/permit.h"
 #include "nowcalls/token_service.h"
+#include "wire/messages.h"
 
 namespace nowcalls::client {
 
 struct Held {
-  enum class State : uint8_t { kHeld, kReleasing, kEnded };
+  // kLapsed: lost by this process's own clock. Its server may still have it, so a release is sent.
+  enum class State : uint8_t { kHeld, kLapsed, kReleasing, kEnded };
+  // resourceTimeoutStrategy.
+  enum class TimedOut : uint8_t { kServerTakes = 0, kRelease = 1, kKeep = 2 };
   using OnLost = std::function<void(const Grant&, const std::string&)>;
 
   Grant grant;
@@ -40,13 +46,46 @@ struct Held {
   }
 
   State state = State::kHeld;
-  int64_t granted_ms = 0;
+  int64_t granted_ms = 0;                                  // When it was asked for.
   int64_t hold_ms = 0;                                     // As of the grant or the last keep.
+  std::optional<wire::Terms> terms{};                      // None: of an older server, or adopted.
   int64_t due_ms = 0;                                      // When to look after it next; 0: never.
   std::set<std::pair<int64_t, uint64_t>>::iterator due{};  // HeldTokens', unless due_ms is 0.
 
+  Validity validity{};
   std::string lost_reason{};  // Written before `lost`, and never after it.
   std::atomic<bool> lost{false};
+
+  // Of a token without terms: keep. Of a strategy that this client does not know: do not.
+  TimedOut strategy() const {
+    if (!terms) return TimedOut::kKeep;
+    return terms->strategy <= 2 ? static_cast<TimedOut>(terms->strategy) : TimedOut::kServerTakes;
+  }
+  // Whether the session renews its hold.
+  bool IsKept() const {
+    return keep == KeepMode::kAlways ||
+           (keep == KeepMode::kByRule && strategy() == TimedOut::kKeep);
+  }
+  // When the session is to release it, as its rule says: a little before the resourceTimeout, so
+  // that the server does not count it as late. INT64_MAX: not at all.
+  int64_t EndByRule() const;
+
+  // Also when the session has not been told the time since. Once true, it stays true.
+  bool IsLost(int64_t now_ms) const {
+    if (lost.load(std::memory_order_acquire) || expired_.load(std::memory_order_relaxed)) {
+      return true;
+    }
+    if (now_ms < validity.until_ms()) return false;
+    expired_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  // REQUIRES: IsLost.
+  std::string LostReason() const {
+    return lost.load(std::memory_order_acquire) ? lost_reason : validity.reason();
+  }
+
+ private:
+  mutable std::atomic<bool> expired_{false};  // Somebody was told that it is lost.
 };
 
 using HeldPtr = std::shared_ptr<Held>;

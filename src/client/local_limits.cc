@@ -8,7 +8,7 @@
 namespace nowcalls::client {
 namespace {
 
-constexpr int64_t kMsPerSecond = 1000;
+RefusedBy RefusedByRateOf(bool by_value) { return by_value ? RefusedBy::kParam : RefusedBy::kRate; }
 
 }  // namespace
 
@@ -23,16 +23,14 @@ std::optional<std::optional<uint64_t>> LocalLimits::Share(Of of, FlowId flow, co
       configured == levels_.end()) {
     return Shared();
   }
-  if (configured != levels_.end()) {
-    if (of == Of::kLevel) return Shared(configured->second);
-    return Shared(configured->second * static_cast<uint64_t>(WindowMs(flow, param)) / kMsPerSecond);
-  }
+  if (configured != levels_.end()) return Shared(configured->second);
   if (rule == nullptr) return std::nullopt;
   return Shared(of == Of::kLevel ? rule->Share(param, sessions)
                                  : rule->WindowShare(param, sessions));
 }
 
 int64_t LocalLimits::WindowMs(FlowId flow, const Value& param) const {
+  constexpr int64_t kMsPerSecond = 1000;
   const RuleView* const rule = rules_->Find(flow, param);
   return rule == nullptr ? kMsPerSecond : rule->window_ms;
 }
@@ -51,14 +49,18 @@ LocalLimits::Verdict LocalLimits::Judge(uint64_t before, uint32_t count,
   return {.admitted = true, .now_calls = before + count, .level = *share};
 }
 
-std::optional<LocalLimits::Verdict> LocalLimits::Enter(FlowId flow, const Value& param,
-                                                       uint32_t count, uint64_t sessions) {
-  const auto share = Share(Of::kLevel, flow, param, sessions);
+void LocalLimits::Enter(const Held& held) {
+  if (counts()) in_progress_[{held.grant.flow, held.param}] += held.grant.count;
+}
+
+std::optional<LocalLimits::Verdict> LocalLimits::Enter(const FlowDemand& demand,
+                                                       uint64_t sessions) {
+  const auto share = Share(Of::kLevel, demand.flow, demand.param, sessions);
   if (!share) return std::nullopt;
-  const auto known = in_progress_.find({flow, param});
+  const auto known = in_progress_.find({demand.flow, demand.param});
   const uint64_t before = known == in_progress_.end() ? 0 : known->second;
-  const Verdict verdict = Judge(before, count, *share);
-  if (verdict.admitted) in_progress_[{flow, param}] = verdict.now_calls;
+  const Verdict verdict = Judge(before, demand.count, *share);
+  if (verdict.admitted) in_progress_[{demand.flow, demand.param}] = verdict.now_calls;
   return verdict;
 }
 
@@ -92,17 +94,24 @@ void LocalLimits::Uncount(FlowId flow, const Value& param, uint32_t count) {
   known->second.calls -= std::min<uint64_t>(known->second.calls, count);
 }
 
-bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions) {
+bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions, int64_t now_ms) {
   std::vector<HeldPtr> held;
   std::optional<Answer> refusal;
   bool decided = true;
   for (const FlowDemand& demand : call->demands) {
-    const auto verdict = Enter(demand.flow, demand.param, demand.count, sessions);
+    const auto verdict = demand.rate
+                             ? Pass(demand.flow, demand.param, demand.count, sessions, now_ms)
+                             : Enter(demand, sessions);
     decided = verdict.has_value();
     if (decided && !verdict->admitted) {
       refusal = LocalRefusalOf(demand.flow, verdict->now_calls, verdict->level);
+      if (demand.rate) refusal->refused_by = RefusedByRateOf(demand.param.index() != 0);
     }
     if (!decided || refusal) break;
+    if (demand.rate) {
+      held.push_back(nullptr);
+      continue;
+    }
     auto token = std::make_shared<Held>();
     token->grant = {.flow = demand.flow,
                     .count = demand.count,
@@ -113,20 +122,26 @@ bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions) {
     held.push_back(std::move(token));
   }
   if (!decided || refusal) {
-    for (const HeldPtr& token : held) {
-      Leave(token->grant.flow, token->param, token->grant.count);
+    for (size_t i = 0; i < held.size(); ++i) {
+      const FlowDemand& demand = call->demands[i];
+      if (demand.rate) {
+        Uncount(demand.flow, demand.param, demand.count);
+      } else {
+        Leave(*held[i]);
+      }
     }
   }
   if (!decided) return false;
   if (refusal) {
     call->answer = *std::move(refusal);
   } else {
-    const Grant& first = held.front()->grant;
     call->answer.outcome = Outcome::kOk;
     call->answer.local = true;
-    call->answer.flow = first.flow;
-    call->answer.now_calls = first.now_calls;
-    call->answer.level = first.level;
+    call->answer.flow = call->demands.front().flow;
+    if (held.front() != nullptr) {
+      call->answer.now_calls = held.front()->grant.now_calls;
+      call->answer.level = held.front()->grant.level;
+    }
     call->held = std::move(held);
   }
   return true;
@@ -142,7 +157,7 @@ bool LocalLimits::Decide(RateCall* call, uint64_t sessions, int64_t now_ms) {
     if (!verdict) return false;
     if (!verdict->admitted) {
       static_cast<Answer&>(answer) = LocalRefusalOf(call->flow, verdict->now_calls, verdict->level);
-      answer.refused_by = call->by_value ? RefusedBy::kParam : RefusedBy::kRate;
+      answer.refused_by = RefusedByRateOf(call->by_value);
       for (size_t i = 0; i < counted; ++i) Uncount(call->flow, values[i], call->options.count);
       return true;
     }

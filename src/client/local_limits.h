@@ -1,7 +1,8 @@
 // LocalLimits: what new calls do while no server can be reached.
 //
-// Thread: the session's. It counts local calls in progress by flow and value, and local calls a
-// second in one window that begins anew when it is over. Local tokens never reach a server.
+// Thread: the session's. It counts calls in progress by flow and value, those that the process has
+// of its server included, and local calls a second in one window that begins anew when it is over.
+// Local tokens never reach a server.
 #ifndef NOWCALLS_CLIENT_LOCAL_LIMITS_H_
 #define NOWCALLS_CLIENT_LOCAL_LIMITS_H_
 
@@ -26,10 +27,12 @@ class LocalLimits {
 
   // Sets the answer of a call, and the tokens of a grant. False: there is no fallback for its flow.
   // `sessions`: online when the client last connected.
-  bool Decide(AcquireCall* call, uint64_t sessions);
+  bool Decide(AcquireCall* call, uint64_t sessions, int64_t now_ms);
   bool Decide(RateCall* call, uint64_t sessions, int64_t now_ms);
-  // Gives back what a local token stands for.
-  void Leave(FlowId flow, const Value& param, uint32_t count);
+  // A token of the server counts, until it leaves.
+  void Enter(const Held& held);
+  // Gives back what a token stands for.
+  void Leave(const Held& held) { Leave(held.grant.flow, held.param, held.grant.count); }
 
   uint64_t granted() const { return granted_; }
   uint64_t refused() const { return refused_; }
@@ -55,13 +58,16 @@ class LocalLimits {
                                                uint64_t sessions) const;
   // Of the flow's rate.
   int64_t WindowMs(FlowId flow, const Value& param) const;
-  // None: no fallback. Takes `count` calls if they are admitted.
-  std::optional<Verdict> Enter(FlowId flow, const Value& param, uint32_t count, uint64_t sessions);
+  // None: no fallback. Takes the calls of a demand if they are admitted.
+  std::optional<Verdict> Enter(const FlowDemand& demand, uint64_t sessions);
+  void Leave(FlowId flow, const Value& param, uint32_t count);
   std::optional<Verdict> Pass(FlowId flow, const Value& param, uint32_t count, uint64_t sessions,
                               int64_t now_ms);
   // Takes back what Pass has counted.
   void Uncount(FlowId flow, const Value& param, uint32_t count);
   Verdict Judge(uint64_t before, uint32_t count, std::optional<uint64_t> share);
+
+  bool counts() const { return mode_ == Fallback::kByRule || mode_ == Fallback::kLocal; }
 
   const Fallback mode_;
   const std::map<FlowId, uint64_t> levels_;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "wire/json.h"
 
@@ -20,7 +21,18 @@ T Field(const Json& object, const char* name, T otherwise) {
   if constexpr (std::is_same_v<T, bool>) {
     return found->is_boolean() ? found->template get<bool>() : otherwise;
   } else {
-    return found->is_number() ? found->template get<T>() : otherwise;
+    if (!found->is_number()) return otherwise;
+    if constexpr (std::is_integral_v<T>) {
+      // Neither the conversion nor sums of a wild number are defined.
+      constexpr double kWild = 1e15;
+      if (found->is_number_float() && !(std::abs(found->template get<double>()) < kWild)) {
+        return otherwise;
+      }
+      if (found->is_number_unsigned() && found->template get<uint64_t>() > INT64_MAX) {
+        return otherwise;
+      }
+    }
+    return found->template get<T>();
   }
 }
 
@@ -45,12 +57,16 @@ void ReadItems(const Json& rule, const char* list, const char* text, RuleView* v
 // Sentinel's kinds have their window in clusterConfig, sentinel-golang's beside it.
 void ReadWindow(const Json& rule, const Json& config, RuleView* view) {
   constexpr int64_t kMsPerSecond = 1000;
-  view->window_ms = Field<int64_t>(config, "windowIntervalMs", kMsPerSecond);
+  constexpr int64_t kSecondsMax = kRuleTimeMsMax / kMsPerSecond;
+  const auto window_ms = Field<int64_t>(config, "windowIntervalMs", kMsPerSecond);
+  view->window_ms = std::clamp<int64_t>(window_ms, 1, kRuleTimeMsMax);
   view->count_per_window = Field(config, "countPerWindow", false);
   if (!rule.contains("threshold")) return;
   view->count_per_window = true;
-  view->window_ms = Field<int64_t>(rule, "statIntervalInMs",
-                                   kMsPerSecond * Field<int64_t>(rule, "durationInSec", 1));
+  const auto seconds =
+      std::clamp<int64_t>(Field<int64_t>(rule, "durationInSec", 1), 1, kSecondsMax);
+  const auto interval_ms = Field<int64_t>(rule, "statIntervalInMs", kMsPerSecond * seconds);
+  view->window_ms = std::clamp<int64_t>(interval_ms, 1, kRuleTimeMsMax);
 }
 
 // Servers that know no kinds do not say it, but a key of the rule does.
@@ -63,11 +79,7 @@ RuleView ReadRule(const Json& rule, const Json& config) {
   RuleView view;
   const auto refuse = Field<int64_t>(config, "acquireRefuseStrategy", 0);
   if (refuse >= 0 && refuse <= 3) view.acquire_refuse = static_cast<RuleView::Refused>(refuse);
-  const auto timeout = Field<int64_t>(config, "resourceTimeoutStrategy", 0);
-  if (timeout >= 0 && timeout <= 2)
-    view.resource_timeout = static_cast<RuleView::TimedOut>(timeout);
   view.fallback_to_local = Field(config, "fallbackToLocalWhenFail", false);
-  view.resource_timeout_ms = Field<int64_t>(config, "resourceTimeout", 2000);
   view.global = Field<int64_t>(config, "thresholdType", 0) == 1;
   view.count = Count(rule);
   ReadWindow(rule, config, &view);
@@ -104,15 +116,6 @@ uint64_t RuleView::WindowShare(const Value& param, uint64_t sessions) const {
   const double calls = CountOf(param);
   return Part(count_per_window ? calls : calls * static_cast<double>(window_ms) / kMsPerSecond,
               sessions);
-}
-
-int64_t EndByRule(const RuleView* rule, KeepMode keep, int64_t granted_ms) {
-  constexpr int64_t kMarginMsMax = 50;
-  const bool releases = keep == KeepMode::kByRule && rule != nullptr &&
-                        rule->resource_timeout == RuleView::TimedOut::kRelease;
-  if (!releases) return INT64_MAX;
-  const int64_t timeout_ms = rule->resource_timeout_ms;
-  return granted_ms + timeout_ms - std::min(kMarginMsMax, timeout_ms / 10);
 }
 
 Result<FlowRules> ReadFlowRules(std::string_view result, int64_t flow_id) {

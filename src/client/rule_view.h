@@ -22,12 +22,9 @@ namespace nowcalls::client {
 
 struct RuleView {
   enum class Refused : uint8_t { kFail = 0, kOnceMore = 1, kUntilDeadline = 2, kServerQueues = 3 };
-  enum class TimedOut : uint8_t { kNothing = 0, kRelease = 1, kKeep = 2 };
 
   Refused acquire_refuse = Refused::kFail;
-  TimedOut resource_timeout = TimedOut::kNothing;
   bool fallback_to_local = false;
-  int64_t resource_timeout_ms = 0;
   bool global = false;                    // thresholdType: the level is for all sessions together.
   double count = 0;                       // Of each value if the rule has a parameter.
   int64_t window_ms = 1000;               // Of a rate.
@@ -45,10 +42,6 @@ struct RuleView {
   double CountOf(const Value& param) const;
   uint64_t Part(double calls, uint64_t sessions) const;
 };
-
-// When the client is to release a token, by its rule: a little before the resourceTimeout, so that
-// the server does not count it as late. INT64_MAX: not at all. `rule`: null if there is none.
-int64_t EndByRule(const RuleView* rule, KeepMode keep, int64_t granted_ms);
 
 // A value as rules write it: "7", "0.5", "true".
 std::string ValueText(const Value& value);

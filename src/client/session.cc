@@ -9,8 +9,6 @@
 namespace nowcalls::client {
 namespace {
 
-constexpr int64_t kPingAfterMs = 10'000;  // Of silence.
-
 CallPtr KeepOf(const HeldPtr& held) {
   auto call = std::make_shared<KeepCall>();
   call->held = held;
@@ -19,8 +17,19 @@ CallPtr KeepOf(const HeldPtr& held) {
 
 }  // namespace
 
-Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
+// Why, and what to do about it.
+std::string LostText(const Held& held, const std::string& reason) {
+  const bool by_rule =
+      held.keep == KeepMode::kByRule && held.strategy() == Held::TimedOut::kServerTakes;
+  if (reason != "resource_timeout" || !by_rule) return reason.empty() ? "it has ended" : reason;
+  return "its call took longer than the " + std::to_string(held.hold_ms) +
+         " ms that its rule holds a token (resourceTimeoutStrategy 0); set "
+         "resourceTimeoutStrategy 2 in the rule, or ask to keep it always";
+}
+
+Session::Session(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance)
     : options_(std::move(options)),
+      instance_(instance),
       prng_(prng),
       dialing_(options_.addresses, now_ms),
       local_(options_.fallback, options_.local_levels, &rules_) {
@@ -32,38 +41,45 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
 void Session::DialFailed(const std::string& reason, int64_t now_ms) {
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
-  if (!dialing_.all_failed() || down_ || closing_) return;
+  if (!dialing_.all_failed() || closing_) return;
+  if (!down_) lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
   down_ = true;
-  lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
   if (!local_.active()) return;
-  // Calls that wait need not wait for the end of their time.
+  // Calls need not wait for the end of their time, unless they may wait for room: a server that
+  // restarts must not let go all that stand in line.
   for (const CallPtr& call : calls_.Unsettled()) {
     const bool falls_back = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
-    if (falls_back) GiveUp(call, why_offline_, now_ms);
+    if (falls_back && call->tell_ms == 0 && !call->MayWait(now_ms)) {
+      GiveUp(call, why_offline_, now_ms);
+    }
   }
 }
 
 void Session::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
   exchange_.emplace();
-  asks_for_lost_ = true;
+  asks_for_more_ = true;
   useful_ = false;
-  heard_ms_ = now_ms;
-  probed_ms_ = 0;
-  Hello();
+  contact_.Begin(now_ms);
+  why_offline_ = dialing_.address() + ": no answer to hello yet; is that a nowcalls-server? " +
+                 std::string(kUsualPort);
+  Hello(now_ms);
 }
 
-void Session::Hello() {
+void Session::Hello(int64_t now_ms) {
   const Result<uint32_t> msgid = exchange_->Request([this](uint32_t id, wire::OutputBuffer* out) {
     wire::EncodeHelloRequest(id,
                              {.name_space = options_.name_space,
                               .client_id = options_.client_id,
-                              .lost = asks_for_lost_,
-                              .exclusive = options_.exclusive},
+                              .lost = asks_for_more_,
+                              .exclusive = options_.exclusive,
+                              .instance = asks_for_more_ ? instance_ : 0,
+                              .terms = asks_for_more_},
                              out);
   });
   NOWCALLS_CHECK(msgid.ok());  // Names are short.
   hello_msgid_ = *msgid;
+  hello_ms_ = now_ms;
 }
 
 void Session::Disconnected(const std::string& reason, int64_t now_ms) {
@@ -92,8 +108,8 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
 }
 
 Status Session::Received(std::string_view bytes, int64_t now_ms) {
-  heard_ms_ = now_ms;
-  probed_ms_ = 0;
+  LookAfterAll(now_ms);                 // What comes late brings no token back.
+  if (ready()) contact_.Heard(now_ms);  // Until then only an answer to hello counts.
   exchange_->Receive(bytes);
   for (;;) {
     const Result<std::optional<wire::Response>> response = exchange_->TakeResponse();
@@ -116,6 +132,7 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
     const CallPtr call = calls_.TakeAnswered((*response)->msgid);
     if (call == nullptr) continue;
     call->unsettled = false;
+    held_.InContact(call->sent_ms);
     Status understood = Answered(call, **response, now_ms);
     if (!understood.ok()) {  // As if no answer had come: the next connection asks again.
       call->unsettled = true;
@@ -128,10 +145,9 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
 
 Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   if (response.error) {
-    if (response.error->code == wire::ErrorCode::kBadParams && asks_for_lost_ &&
-        !options_.exclusive) {
-      asks_for_lost_ = false;  // An older server.
-      Hello();
+    if (response.error->code == wire::ErrorCode::kBadParams && asks_for_more_) {
+      asks_for_more_ = false;  // An older server.
+      Hello(now_ms);
       return Status::Ok();
     }
     const Answer refusal = AnswerOf(*response.error);
@@ -149,17 +165,21 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   const Result<wire::HelloReply> reply = wire::DecodeHelloReply(response.result);
   if (!reply.ok()) return reply.status();
   state_ = State::kReady;
+  contact_.Heard(now_ms);
   down_ = false;
+  held_.InContact(hello_ms_);
   ++stats_.connects;
   stats_.sessions_online = reply->sessions_online;
   lines_.emplace_back(LogLevel::kInfo, "connected to " + dialing_.address() + ", session " +
                                            std::to_string(reply->session) + ", " +
                                            std::to_string(reply->resumed_tokens) + " tokens");
-  // A keep asks whether the token is still there.
+  // A keep asks whether the token is still there. If some have ended, all are asked for.
+  const bool fewer = reply->resumed_tokens < held_.size();
   for (const HeldPtr& held : held_.All()) {
     if (reply->resumed_tokens == 0) {
       Lose(held, "", now_ms);
-    } else if (held->keep != KeepMode::kOff) {
+    } else if (held->IsKept() || (fewer && held->keep != KeepMode::kOff)) {
+      held_.PlanEnd(held.get());
       Send(KeepOf(held), now_ms);
     }
   }
@@ -167,10 +187,8 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   return Status::Ok();
 }
 
-// Asks for a sign of life. Any byte of the server counts as one.
-void Session::Probe(int64_t now_ms) {
-  if (probed_ms_ != 0) return;
-  probed_ms_ = now_ms;
+void Session::Ping(int64_t now_ms) {
+  contact_.Pinged(now_ms);
   Send(std::make_shared<PingCall>(), now_ms);
 }
 
@@ -181,33 +199,38 @@ Status Session::Tick(int64_t now_ms) {
     GiveUp(call, ready() ? "the server did not answer in time" : why_offline_, now_ms);
   }
   while (!later_.empty() && later_.begin()->first <= now_ms) {
-    const std::shared_ptr<AcquireCall> call = later_.begin()->second;
+    const CallPtr call = later_.begin()->second;
     later_.erase(later_.begin());
-    if (call->awaited()) Ask(call, now_ms);
+    if (!call->awaited()) continue;
+    if (call->tell_ms != 0) {
+      calls_.Settle(call);
+    } else {
+      Ask(call, now_ms);
+    }
   }
-  if (state_ == State::kGreeting && now_ms >= heard_ms_ + options_.timeout.count()) {
-    return Status::Unavailable("no answer to hello");
+  LookAfterAll(now_ms);
+  if (state_ == State::kGreeting && now_ms >= contact_.heard_ms() + options_.timeout.count()) {
+    return Status::Unavailable("no answer to hello; is that a nowcalls-server? " +
+                               std::string(kUsualPort));
   }
   if (!ready()) return Status::Ok();
-  if (probed_ms_ != 0 && now_ms >= probed_ms_ + options_.timeout.count()) {
+  if (now_ms >= contact_.SilentAt(options_.timeout.count())) {
     return Status::Unavailable("the server is silent");
   }
-  if (now_ms >= heard_ms_ + kPingAfterMs) Probe(now_ms);
-  while (const HeldPtr held = held_.TakeDue(now_ms)) LookAfter(held, now_ms);
+  if (now_ms >= contact_.PingAt(held_.contact_ms(), held_.absence_ms())) Ping(now_ms);
   return Status::Ok();
 }
 
 int64_t Session::Wakeup() const {
-  int64_t at = calls_.NextDeadline();
+  int64_t at = std::min(calls_.NextDeadline(), held_.NextDue());
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
     case State::kOffline: return std::min(at, dialing_.at_ms());
-    case State::kGreeting: return std::min(at, heard_ms_ + options_.timeout.count());
+    case State::kGreeting: return std::min(at, contact_.heard_ms() + options_.timeout.count());
     case State::kReady: break;
   }
-  const int64_t silent =
-      probed_ms_ != 0 ? probed_ms_ + options_.timeout.count() : heard_ms_ + kPingAfterMs;
-  return std::min({at, silent, held_.NextDue()});
+  return std::min({at, contact_.SilentAt(options_.timeout.count()),
+                   contact_.PingAt(held_.contact_ms(), held_.absence_ms())});
 }
 
 Session::Events Session::TakeEvents() {
@@ -246,31 +269,48 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
   return held;
 }
 
-// Keeps a token that is held for long, or ends it as its rule says.
-void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
-  const int64_t flow = held->grant.flow.value;
-  if (now_ms >=
-      EndByRule(rules_.Find(held->grant.flow, held->param), held->keep, held->granted_ms)) {
-    Lose(held, "resource_timeout", now_ms);
-    auto call = std::make_shared<ReleaseCall>();
-    call->held = held;
-    return Ask(call, now_ms);
+// Loses the tokens whose time is over, and does what is due for the others.
+void Session::LookAfterAll(int64_t now_ms) {
+  for (const HeldPtr& held : held_.OutOfContact(now_ms)) {
+    Lose(held, held->validity.reason(), now_ms, Held::State::kLapsed);
   }
-  if (held->keep == KeepMode::kByRule) AskRule(flow, now_ms);
-  Send(KeepOf(held), now_ms);
+  while (const HeldPtr held = held_.TakeDue(now_ms)) LookAfter(held, now_ms);
 }
 
-void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms) {
-  held_.Remove(held.get());
-  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);
-  held->state = Held::State::kEnded;
+// Keeps a token that is held for long, or ends it as its time or its rule says.
+void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
+  if (held->IsLost(now_ms)) {
+    Lose(held, held->LostReason(), now_ms, Held::State::kLapsed);
+  } else if (now_ms >= held->EndByRule()) {
+    Lose(held, "resource_timeout", now_ms, Held::State::kReleasing);
+    auto call = std::make_shared<ReleaseCall>();
+    call->held = held;
+    call->outcome = CallOutcome::kTimeout;
+    Ask(call, now_ms);
+    if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
+  } else {
+    held_.PlanEnd(held.get());
+    // The next hello is followed by keeps.
+    if (ready() && held->IsKept()) Send(KeepOf(held), now_ms);
+  }
+}
+
+// kLapsed: the server has not said so, and may have the token until its holder releases it.
+// kReleasing: until the session does, which it does now.
+void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms,
+                   Held::State now) {
+  if (held_.Remove(held.get())) local_.Leave(*held);
+  if (now == Held::State::kEnded) {
+    if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
+  }
+  held->state = now;
   held->lost_reason = reason;
   held->lost.store(true, std::memory_order_release);
   ++stats_.lost;
   lost_.push_back(held);
   lines_.emplace_back(LogLevel::kWarning, "lost token " + std::to_string(held->grant.token.value) +
                                               " of flow " + std::to_string(held->grant.flow.value) +
-                                              ": " + (reason.empty() ? "it has ended" : reason));
+                                              ": " + LostText(*held, reason));
 }
 
 }  // namespace nowcalls::client

@@ -24,6 +24,7 @@
 #include "base/prng.h"
 #include "client/call.h"
 #include "client/call_table.h"
+#include "client/contact.h"
 #include "client/dialing.h"
 #include "client/exchange.h"
 #include "client/held_tokens.h"
@@ -36,14 +37,16 @@ namespace nowcalls::client {
 
 class Session {
  public:
-  // Options that were checked. `prng` makes request ids, so its seed must not repeat.
-  Session(ClientOptions options, Prng prng, int64_t now_ms);
+  // Options that were checked. `prng` makes request ids, so its seed must not repeat. `instance`
+  // tells the processes of a client id apart; 0: it names none.
+  Session(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance = 0);
 
   // Calls. Answers come later, or at once with the next TakeEvents.
   void Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
   void Request(const std::shared_ptr<RateCall>& call, int64_t now_ms);
-  // Once for each token.
-  void Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms, bool blocks = false);
+  // Once for each token. `outcome`: of the call that it permitted.
+  void Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Done done, int64_t now_ms,
+               bool blocks = false);
   void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks = false);
   // A token that the session holds on the server. One that this client holds too stays the same,
   // and is kept from now on unless `keep` is kOff.
@@ -87,8 +90,8 @@ class Session {
   // Asking.
   void Ask(const CallPtr& call, int64_t now_ms);
   void Send(const CallPtr& call, int64_t now_ms);
-  void Hello();
-  void Probe(int64_t now_ms);
+  void Hello(int64_t now_ms);
+  void Ping(int64_t now_ms);
   // Unless it is known and fresh.
   void AskRule(int64_t flow_id, int64_t now_ms);
 
@@ -103,21 +106,29 @@ class Session {
   Status Answered(const std::shared_ptr<KeepCall>& call, const wire::Response& response,
                   int64_t now_ms);
   void RuleAnswered(const RuleCall& call, const wire::Response& response, int64_t now_ms);
-  void Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply);
+  void Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply,
+            int64_t now_ms);
 
   // A refusal, as the rule says of prioritized acquires.
   void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
 
+  // An answer that lets the calls be made only in `wait`, which is slept if the caller wants that.
+  void SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait, int64_t now_ms);
+
   // No answer.
-  void Cancel(uint64_t request_id, int64_t now_ms);
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
-  void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
+  // `status`: of an answer that refuses the call.
+  void Fail(const CallPtr& call, Answer failure, int64_t now_ms,
+            TokenStatus status = TokenStatus::kBlocked);
 
   // Tokens.
   void LookAfter(const HeldPtr& held, int64_t now_ms);
-  void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms);
+  void LookAfterAll(int64_t now_ms);
+  void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms,
+            Held::State now = Held::State::kEnded);
 
   const ClientOptions options_;
+  const uint64_t instance_;
   Prng prng_;
   Dialing dialing_;
   CallTable calls_;
@@ -131,15 +142,16 @@ class Session {
   State state_ = State::kOffline;
   std::optional<Exchange> exchange_;
   uint32_t hello_msgid_ = 0;
-  bool asks_for_lost_ = true;
+  int64_t hello_ms_ = 0;       // When it was sent.
+  bool asks_for_more_ = true;  // The server is not known to be an older one.
+  Contact contact_;
   bool useful_ = false;  // The server has answered more than hello.
   bool down_ = false;    // All addresses have failed since the last connection.
   std::string why_offline_ = "not connected yet";
-  int64_t heard_ms_ = 0;
-  int64_t probed_ms_ = 0;  // 0: no answer to a probe is awaited.
 
-  // Acquires that are asked again later, and those that wait for their rule.
-  std::multimap<int64_t, std::shared_ptr<AcquireCall>> later_;
+  // Acquires that are asked again later and calls that are told later, and acquires that wait for
+  // their rule.
+  std::multimap<int64_t, CallPtr> later_;
   std::unordered_map<int64_t, std::vector<std::shared_ptr<AcquireCall>>> await_rule_;
   std::unordered_map<int64_t, CallPtr> rules_asked_;
 

@@ -70,7 +70,7 @@ Result<wire::AcquireAllReply> AcquireReplyAsOfAll(const AcquireCall& call,
                             .now_calls = reply->now_calls,
                             .level = reply->level};
   if (reply->status == TokenStatus::kOk) {
-    all.tokens.push_back({reply->token_id, reply->fence, reply->hold_ms});
+    all.tokens.push_back({reply->token_id, reply->fence, reply->hold_ms, reply->terms});
   }
   return all;
 }
@@ -83,8 +83,13 @@ std::string WrongGrant(const AcquireCall& call, const wire::AcquireAllReply& rep
            std::to_string(call.demands.size()) + " items";
   }
   std::set<uint64_t> ids;
-  for (const wire::AcquireAllReply::Token& token : reply.tokens) {
+  for (size_t i = 0; i < reply.tokens.size(); ++i) {
+    const wire::AcquireAllReply::Token& token = reply.tokens[i];
     const std::string name = "token " + std::to_string(token.token_id);
+    if (call.demands[i].rate) {
+      if (token.token_id == 0) continue;
+      return name + " for a rate";
+    }
     if (token.token_id == 0 || token.token_id > kTokenIdMax) return name + ", which no token is";
     const bool known = !ids.insert(token.token_id).second || held.Find(token.token_id) != nullptr;
     if (known) return name + ", which is held already";
@@ -92,9 +97,17 @@ std::string WrongGrant(const AcquireCall& call, const wire::AcquireAllReply& rep
   return {};
 }
 
-// A hold as a server may grant it.
-int64_t HoldMs(uint64_t told_ms) {
-  return static_cast<int64_t>(std::min<uint64_t>(told_ms, kRuleTimeMsMax));
+// Whether less than half of the time of a grant may be left, since its acquire has waited.
+// `contact_ms`: when the latest request was sent that is answered.
+bool IsLate(const AcquireCall& call, const wire::AcquireAllReply& reply, int64_t contact_ms,
+            int64_t now_ms) {
+  const auto is_late = [&](const wire::AcquireAllReply::Token& token) {
+    if (token.token_id == 0) return false;  // Of a rate.
+    if ((now_ms - call.sent_ms) * 2 > Validity::Sure(TimeMs(token.hold_ms))) return true;
+    return token.terms &&
+           (now_ms - contact_ms) * 2 > Validity::Sure(TimeMs(token.terms->client_offline_ms));
+  };
+  return std::any_of(reply.tokens.begin(), reply.tokens.end(), is_late);
 }
 
 // Whether room may come by itself soon.
@@ -107,6 +120,23 @@ bool MayPass(RefusedBy limit) {
     case RefusedBy::kQueueFull:
     case RefusedBy::kOther: return true;
     default: return false;
+  }
+}
+
+// When the rates of a group let the calls be made. The answer to a group that is asked again does
+// not say it any more.
+void NoteRates(AcquireCall* call, const wire::AcquireAllReply& reply, int64_t now_ms) {
+  for (const wire::AcquireAllReply::Token& token : reply.tokens) {
+    if (token.token_id != 0) continue;
+    call->rates_ms = std::max(call->rates_ms, now_ms + TimeMs(token.hold_ms));
+  }
+}
+
+void SetWait(Call* call, Milliseconds wait) {
+  if (call->kind == Call::Kind::kRate) {
+    static_cast<RateCall*>(call)->answer.wait = wait;
+  } else {
+    static_cast<AcquireCall*>(call)->wait = wait;
   }
 }
 
@@ -133,6 +163,8 @@ void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) 
   calls_.Begin(call, now_ms + own_ms + std::clamp<int64_t>(wait_ms, 0, kWaitMsMax));
   if (!wrong.empty()) return Fail(call, BadRequestOf(std::move(wrong)), now_ms);
   if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
+  call->counts_anew = std::all_of(call->demands.begin(), call->demands.end(),
+                                  [](const FlowDemand& demand) { return demand.rate; });
   if (options_.fallback == Fallback::kByRule || options_.fallback == Fallback::kLocal) {
     for (const FlowDemand& demand : call->demands) {
       AskRule(demand.flow.value, now_ms);
@@ -156,27 +188,33 @@ void Session::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
   Ask(call, now_ms);
 }
 
-void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms, bool blocks) {
+void Session::Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Done done,
+                      int64_t now_ms, bool blocks) {
+  if (held->state == Held::State::kHeld && held->IsLost(now_ms)) {
+    Lose(held, held->LostReason(), now_ms, Held::State::kLapsed);
+  }
   auto call = std::make_shared<ReleaseCall>();
   call->blocks = blocks;
   call->held = held;
+  call->outcome = outcome;
   call->tell = std::move(done);
   calls_.Begin(call, now_ms + options_.timeout.count());
-  const bool asks = held->state == Held::State::kHeld && !held->grant.local;
-  if (!asks) {
+  call->answer.lost = held->lost.load(std::memory_order_relaxed);
+  const bool has_token = held->state == Held::State::kHeld || held->state == Held::State::kLapsed;
+  if (!has_token || held->grant.local) {
     call->answer.outcome = Outcome::kOk;
     call->answer.local = held->grant.local;
-    call->answer.lost = held->lost.load(std::memory_order_relaxed);
-    if (held->grant.local) local_.Leave(held->grant.flow, held->param, held->grant.count);
-    held->state = Held::State::kEnded;
+    if (held->grant.local) local_.Leave(*held);
+    // One that its rule has ended is being released by the session.
+    if (held->state != Held::State::kReleasing) held->state = Held::State::kEnded;
     calls_.Settle(call);
     return;
   }
   held->state = Held::State::kReleasing;
-  held_.Remove(held.get());
+  if (held_.Remove(held.get())) local_.Leave(*held);
   Ask(call, now_ms);
   // Behind the release: an attempt that arrives only then would be granted anew.
-  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);
+  if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
 }
 
 void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
@@ -185,6 +223,9 @@ void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, boo
   call->held = held;
   call->tell = std::move(done);
   calls_.Begin(call, now_ms + options_.timeout.count());
+  if (held->state == Held::State::kHeld && held->IsLost(now_ms)) {
+    Lose(held, held->LostReason(), now_ms, Held::State::kLapsed);
+  }
   if (held->state == Held::State::kHeld && !held->grant.local) return Ask(call, now_ms);
   call->answer.outcome = held->grant.local ? Outcome::kOk : Outcome::kRefused;
   call->answer.local = held->grant.local;
@@ -217,13 +258,16 @@ void Session::Ask(const CallPtr& call, int64_t now_ms) {
     return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
   }
   if (ready()) return Send(call, now_ms);
-  if (down_ && local_.active() && wants_room) {
+  if (down_ && local_.active() && wants_room && !call->MayWait(now_ms)) {
     return Fail(call, NoAnswerOf(*call, why_offline_), now_ms);
   }
   calls_.Queue(call);
 }
 
 void Session::Send(const CallPtr& call, int64_t now_ms) {
+  if (!asks_for_more_ && call->kind == Call::Kind::kRelease) {
+    static_cast<ReleaseCall&>(*call).outcome = CallOutcome::kOk;  // It would be refused.
+  }
   const Result<uint32_t> msgid = exchange_->Request(
       [&](uint32_t id, wire::OutputBuffer* out) { call->Encode(id, now_ms, out); });
   if (!msgid.ok()) return Fail(call, BadRequestOf(msgid.status().message()), now_ms);
@@ -280,28 +324,38 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
   } else if (reply->status != TokenStatus::kOk) {
     Answer refusal = RefusalOf(FlowId(reply->flow_id), reply->status, reply->refused_by,
                                reply->now_calls, reply->level);
-    const bool by_rule = call->options.prioritized && refusal.outcome == Outcome::kRefused &&
+    const bool by_rule = call->options.prioritized && reply->status == TokenStatus::kBlocked &&
                          MayPass(refusal.refused_by);
     if (!by_rule) {
-      Fail(call, std::move(refusal), now_ms);
+      Fail(call, std::move(refusal), now_ms, reply->status);
     } else {
       call->refusal = std::move(refusal);
       TryAgain(call, now_ms);
     }
   } else if (std::string wrong = WrongGrant(*call, *reply, held_); !wrong.empty()) {
     return Status::Corruption("the answer to an acquire has " + wrong);
+  } else if (!call->came_late && IsLate(*call, *reply, held_.contact_ms(), now_ms)) {
+    NoteRates(call.get(), *reply, now_ms);
+    call->came_late = true;
+    Ask(call, now_ms);  // The answer is the same token, with what is left of its hold.
   } else {
-    Hold(call, *reply);
-    calls_.Settle(call);
+    NoteRates(call.get(), *reply, now_ms);
+    Hold(call, *reply, now_ms);
+    SettleAfter(call, call->options.sleep, &call->wait, now_ms);
   }
   return Status::Ok();
 }
 
-void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply) {
+void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply,
+                   int64_t now_ms) {
   const auto stray = call->strayed ? std::make_shared<const uint64_t>(call->request_id) : nullptr;
   for (size_t i = 0; i < reply.tokens.size(); ++i) {
     const FlowDemand& demand = call->demands[i];
     const wire::AcquireAllReply::Token& token = reply.tokens[i];
+    if (demand.rate) {
+      call->held.push_back(nullptr);
+      continue;
+    }
     auto held = std::make_shared<Held>();
     held->grant = {.flow = demand.flow,
                    .count = demand.count,
@@ -309,21 +363,34 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
                    .fence = Fence(token.fence),
                    .now_calls = reply.now_calls,
                    .level = reply.level,
-                   .hold = Milliseconds(HoldMs(token.hold_ms))};
+                   .hold = Milliseconds(TimeMs(token.hold_ms))};
     held->param = demand.param;
     held->keep = call->options.keep;
     held->on_lost = call->options.on_lost;
     held->stray = stray;
     held->granted_ms = call->sent_ms;
-    held->hold_ms = held->grant.hold.count();
     held_.Add(held);
-    held_.PlanNext(held.get(), call->sent_ms, rules_);
+    local_.Enter(*held);
+    held_.Confirm(held.get(), call->sent_ms, token.hold_ms, token.terms);
+    held_.PlanNext(held.get(), call->sent_ms);
     call->held.push_back(std::move(held));
   }
   call->answer.outcome = Outcome::kOk;
   call->answer.flow = call->demands.front().flow;
   call->answer.now_calls = reply.now_calls;
   call->answer.level = reply.level;
+  call->wait = Milliseconds(std::max<int64_t>(0, call->rates_ms - now_ms));
+}
+
+void Session::SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait, int64_t now_ms) {
+  const int64_t at_ms = now_ms + wait->count();
+  if (!sleep || at_ms == now_ms || at_ms > call->deadline_ms) {
+    calls_.Settle(call);
+    return;
+  }
+  *wait = Milliseconds(0);
+  call->tell_ms = at_ms;
+  later_.emplace(at_ms, call);
 }
 
 // As the rule says of prioritized acquires that are refused.
@@ -357,15 +424,16 @@ Status Session::Answered(const std::shared_ptr<RateCall>& call, const wire::Resp
   const Result<wire::RateReply> reply = wire::DecodeRateReply(response.result);
   if (!reply.ok()) return reply.status();
   if (reply->status != TokenStatus::kOk && reply->status != TokenStatus::kShouldWait) {
-    Fail(call, RefusalOf(call->flow, reply->status, reply->refused_by, 0, 0), now_ms);
+    Fail(call, RefusalOf(call->flow, reply->status, reply->refused_by, 0, 0), now_ms,
+         reply->status);
     return Status::Ok();
   }
   if (!call->awaited()) return Status::Ok();
   call->answer.outcome = Outcome::kOk;
   call->answer.flow = call->flow;
   call->answer.remaining = reply->remaining;
-  call->answer.wait = Milliseconds(reply->wait_ms);
-  calls_.Settle(call);
+  call->answer.wait = Milliseconds(TimeMs(reply->wait_ms));
+  SettleAfter(call, call->options.sleep, &call->answer.wait, now_ms);
   return Status::Ok();
 }
 
@@ -385,7 +453,7 @@ Status Session::Answered(const std::shared_ptr<ReleaseCall>& call, const wire::R
   if (lost && !call->held->lost.exchange(true, std::memory_order_release)) ++stats_.lost;
   if (!call->awaited()) return Status::Ok();
   static_cast<Answer&>(call->answer) = std::move(answer);
-  call->answer.lost = lost;
+  call->answer.lost |= lost;
   calls_.Settle(call);
   return Status::Ok();
 }
@@ -394,24 +462,28 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
                          int64_t now_ms) {
   const HeldPtr& held = call->held;
   Kept kept;
+  std::optional<wire::Terms> terms;
   if (response.error) {
     static_cast<Answer&>(kept) = AnswerOf(*response.error);
   } else {
     const Result<wire::KeepReply> reply = wire::DecodeKeepReply(response.result);
     if (!reply.ok()) return reply.status();
     kept.outcome = reply->status == TokenStatus::kOk ? Outcome::kOk : Outcome::kRefused;
-    kept.hold = Milliseconds(HoldMs(reply->hold_ms));
+    // To its owner a token that is lost stays lost.
+    if (held->lost.load(std::memory_order_relaxed)) kept.outcome = Outcome::kRefused;
     if (!kept.ok()) kept.message = "the token has ended";
+    kept.hold = Milliseconds(kept.ok() ? TimeMs(reply->hold_ms) : 0);
+    terms = reply->terms;
   }
   if (held->state == Held::State::kHeld) {
     if (kept.outcome == Outcome::kRefused) {
       Lose(held, "", now_ms);
+    } else if (kept.ok()) {
+      ++stats_.kept;
+      held_.Confirm(held.get(), call->sent_ms, static_cast<uint64_t>(kept.hold.count()), terms);
+      held_.PlanNext(held.get(), call->sent_ms);
     } else {
-      if (kept.ok()) {
-        ++stats_.kept;
-        held->hold_ms = kept.hold.count();
-      }
-      held_.PlanNext(held.get(), kept.ok() ? call->sent_ms : now_ms, rules_);
+      held_.PlanNext(held.get(), now_ms);
     }
   }
   if (!call->awaited()) return Status::Ok();
@@ -429,12 +501,6 @@ void Session::RuleAnswered(const RuleCall& call, const wire::Response& response,
   }
   rules_.Learn(flow, std::move(seen), now_ms);
   rules_asked_.erase(flow);
-  for (const HeldPtr& held : held_.All()) {
-    if (held->grant.flow.value != flow || held->due_ms == 0) continue;
-    const RuleView* const rule = rules_.Find(held->grant.flow, held->param);
-    const int64_t end_ms = EndByRule(rule, held->keep, held->granted_ms);
-    held_.Plan(held.get(), std::min(held->due_ms, end_ms));
-  }
   const auto waiting = await_rule_.extract(flow);
   if (waiting.empty()) return;
   for (const std::shared_ptr<AcquireCall>& acquire : waiting.mapped()) {
@@ -443,11 +509,6 @@ void Session::RuleAnswered(const RuleCall& call, const wire::Response& response,
 }
 
 // No answer.
-
-// Ends whatever the acquire has led to, or will.
-void Session::Cancel(uint64_t request_id, int64_t now_ms) {
-  Ask(std::make_shared<CancelCall>(request_id), now_ms);
-}
 
 void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
   if (!call->awaited()) return;
@@ -464,22 +525,29 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
     }
   }
   Fail(call, std::move(failure), now_ms);
-  if (ready() && was_sent && heard_ms_ <= call->sent_ms) Probe(now_ms);
+  const bool silent = was_sent && contact_.heard_ms() <= call->sent_ms;
+  if (ready() && silent && !contact_.probes()) Ping(now_ms);
 }
 
 // Settles a call that got no answer, or an error or a refusal, as the fallback has it.
-void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms) {
+void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms, TokenStatus status) {
   if (!call->awaited()) return;
+  if (call->tell_ms != 0) {  // Its answer is known, but the caller cannot sleep any more.
+    SetWait(call.get(), Milliseconds(std::max<int64_t>(0, call->tell_ms - now_ms)));
+    calls_.Settle(call);
+    return;
+  }
   const bool unasked =
       failure.outcome == Outcome::kUnavailable || failure.outcome == Outcome::kUnknown;
-  const bool falls_back = unasked && local_.active() && !closing_ && !abandoned_;
+  const bool full = status == TokenStatus::kTooManyRequest || status == TokenStatus::kFail;
+  const bool falls_back = (unasked || full) && local_.active() && !closing_ && !abandoned_;
   switch (call->kind) {
     case Call::Kind::kAcquire: {
       const auto acquire = std::static_pointer_cast<AcquireCall>(call);
-      if (acquire->strayed) {
-        Cancel(acquire->request_id, now_ms);
-      }
-      if (!falls_back || !local_.Decide(acquire.get(), stats_.sessions_online)) {
+      // A grant that came late was asked again, and its token is there.
+      if (acquire->strayed || acquire->came_late)
+        Ask(std::make_shared<CancelCall>(acquire->request_id), now_ms);
+      if (!falls_back || !local_.Decide(acquire.get(), stats_.sessions_online, now_ms)) {
         acquire->answer = std::move(failure);
       }
       break;

@@ -33,11 +33,14 @@ bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
   }
 }
 
-// 0, or the errno of the failure.
-int ConnectBefore(int fd, const addrinfo& address, int64_t deadline_ms) {
-  if (connect(fd, address.ai_addr, address.ai_addrlen) == 0) return 0;
-  if (errno != EINPROGRESS && errno != EINTR) return errno;
-  if (!WaitFor(fd, POLLOUT, deadline_ms)) return ETIMEDOUT;
+// 0 or EINPROGRESS; else the errno of the failure.
+int BeginToConnect(int fd, const addrinfo& address) {
+  if (fd < 0 || connect(fd, address.ai_addr, address.ai_addrlen) == 0) return fd < 0 ? errno : 0;
+  return errno == EINTR ? EINPROGRESS : errno;
+}
+
+// How a connecting that poll has told of has ended: 0, or an errno.
+int HowItEnded(int fd) {
   int error = 0;
   socklen_t size = sizeof(error);
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
@@ -49,28 +52,56 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
                                std::unique_ptr<ByteChannel> channel) {
   const Result<Addresses> addresses = Resolve(peer, deadline_ms, lookup);
   if (!addresses.ok()) return addresses.status();
-  std::vector<const addrinfo*> found;
-  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
-    found.push_back(address);
-  }
+  Result<Socket> connected = ConnectToFirst(addresses->get(), deadline_ms);
+  if (!connected.ok()) return connected;
+  const int on = 1;
+  // Without it small requests may wait for earlier answers; a failure only costs speed.
+  setsockopt(connected->fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  connected->channel_ = std::move(channel);
+  return connected;
+}
+
+Result<Socket> Socket::ConnectToFirst(const addrinfo* next, int64_t deadline_ms) {
+  constexpr int64_t kHeadStartMsMax = 250;  // As RFC 8305 has it.
+  int64_t count = 0;
+  for (const addrinfo* at = next; at != nullptr; at = at->ai_next) ++count;
+  int64_t now_ms = BoottimeMs();
+  const int64_t head_start_ms =
+      std::clamp<int64_t>((deadline_ms - now_ms) / std::max<int64_t>(count, 1), 0, kHeadStartMsMax);
+  std::vector<Socket> begun;
+  std::vector<pollfd> polled;
   int error = EADDRNOTAVAIL;
-  for (size_t i = 0; i < found.size(); ++i) {
-    const addrinfo* const address = found[i];
-    Socket connection(socket(address->ai_family,
-                             address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                             address->ai_protocol));
-    const int64_t now_ms = BoottimeMs();
-    const int64_t left_ms = std::max<int64_t>(0, deadline_ms - now_ms);
-    const int64_t share_ms = left_ms / static_cast<int64_t>(found.size() - i);
-    error = connection.fd_ < 0 ? errno : ConnectBefore(connection.fd_, *address, now_ms + share_ms);
-    if (error != 0) continue;
-    const int on = 1;
-    // Without it small requests may wait for earlier answers; a failure only costs speed.
-    setsockopt(connection.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    connection.channel_ = std::move(channel);
-    return connection;
+  for (int64_t next_ms = now_ms;; now_ms = BoottimeMs()) {
+    if (next != nullptr && (now_ms >= next_ms || begun.empty())) {
+      const int type = next->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+      Socket connection(socket(next->ai_family, type, next->ai_protocol));
+      const int failure = BeginToConnect(connection.fd_, *next);
+      if (failure == 0) return connection;
+      if (failure == EINPROGRESS) {
+        polled.push_back({connection.fd_, POLLOUT, 0});
+        begun.push_back(std::move(connection));
+        next_ms = now_ms + head_start_ms;
+      } else {
+        error = failure;
+      }
+      next = next->ai_next;
+      continue;
+    }
+    if (begun.empty()) return Status::Unavailable(ErrorText(error));
+    if (now_ms >= deadline_ms) return Status::Unavailable(ErrorText(ETIMEDOUT));
+    const int64_t until_ms = next == nullptr ? deadline_ms : std::min(next_ms, deadline_ms);
+    poll(polled.data(), polled.size(),
+         static_cast<int>(std::min<int64_t>(until_ms - now_ms, INT_MAX)));
+    for (size_t i = polled.size(); i-- > 0;) {
+      if (polled[i].revents == 0) continue;
+      error = HowItEnded(polled[i].fd);
+      if (error == 0) return std::move(begun[i]);
+      // Who refuses needs no more time, so the next address begins.
+      begun.erase(begun.begin() + static_cast<ptrdiff_t>(i));
+      polled.erase(polled.begin() + static_cast<ptrdiff_t>(i));
+      next_ms = now_ms;
+    }
   }
-  return Status::Unavailable(ErrorText(error));
 }
 
 Socket::~Socket() {

@@ -20,9 +20,10 @@ namespace nowcalls::client {
 
 class Socket {
  public:
-  // Tries the addresses of `peer` in turn, each for its share of the time that is left, so that one
-  // that swallows packets does not hide those behind it. kUnavailable says why the last one failed,
-  // without the peer's name. The lookup of a host name counts, too.
+  // Begins with the first address of `peer`, with each next one 250 ms later or its share of the
+  // time, or when one refuses. The first that answers is taken, so that one that swallows packets
+  // does not hide those behind it. kUnavailable says why the last one failed, without the peer's
+  // name. The lookup of a host name counts, too.
   static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms,
                                 const Lookup& lookup = getaddrinfo,
                                 std::unique_ptr<ByteChannel> channel = PlainChannel::Make());
@@ -60,6 +61,8 @@ class Socket {
  private:
   explicit Socket(int fd) : fd_(fd) {}
 
+  // Without a channel.
+  static Result<Socket> ConnectToFirst(const addrinfo* next, int64_t deadline_ms);
   Status SendAll(std::string_view for_socket, int64_t deadline_ms) const;
 
   int fd_;

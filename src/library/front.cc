@@ -1,10 +1,12 @@
 #include "library/front.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/quiet_thread.h"
+#include "library/instance.h"
 #include "library/refusals.h"
 
 namespace nowcalls::library {
@@ -20,8 +22,8 @@ class HeldPermit final : public Hold {
   HeldPermit(std::weak_ptr<Front> front, HeldPtr held)
       : Hold(held->grant), front_(std::move(front)), held_(std::move(held)) {}
 
-  void Release(std::function<void(Released)> done) override {
-    if (const auto front = front_.lock()) return front->Release(held_, std::move(done));
+  void Release(CallOutcome outcome, std::function<void(Released)> done) override {
+    if (const auto front = front_.lock()) return front->Release(held_, outcome, std::move(done));
     Released released;
     released.message = "the client is gone; its server takes the token back";
     released.lost = lost();
@@ -33,17 +35,21 @@ class HeldPermit final : public Hold {
     kept.message = "the client is gone";
     if (done) done(std::move(kept));
   }
-  Released ReleaseAndWait() override {
+  Released ReleaseAndWait(CallOutcome outcome) override {
     const auto front = front_.lock();
-    if (front == nullptr || front->OnLoopThread()) return Hold::ReleaseAndWait();
-    return front->ReleaseAndWait(held_);
+    if (front == nullptr || front->OnLoopThread()) return Hold::ReleaseAndWait(outcome);
+    return front->ReleaseAndWait(held_, outcome);
   }
   Kept KeepAndWait() override {
     if (const auto front = front_.lock()) return front->KeepAndWait(held_);
     return Hold::KeepAndWait();
   }
-  bool lost() const override { return held_->lost.load(std::memory_order_acquire); }
-  std::string lost_reason() const override { return lost() ? held_->lost_reason : std::string(); }
+  bool lost() const override { return held_->IsLost(BoottimeMs()); }
+  std::string lost_reason() const override { return lost() ? held_->LostReason() : std::string(); }
+  Milliseconds valid_until() const override {
+    const int64_t until_ms = held_->validity.until_ms();
+    return until_ms == INT64_MAX ? Milliseconds::max() : Milliseconds(until_ms);
+  }
   bool OnOwnThread() const override {
     const auto front = front_.lock();
     return front != nullptr && front->OnLoopThread();
@@ -74,7 +80,9 @@ void TellInherited(const std::function<void(T)>& done) {
 }  // namespace
 
 Front::Front(const ClientOptions& options)
-    : options_(options), session_(options, Prng(RandomBits128()[0]), BoottimeMs()) {}
+    : options_(options),
+      session_(options, Prng(RandomBits128()[0]), BoottimeMs(),
+               options.rejoin ? 0 : ProcessInstance()) {}
 
 std::shared_ptr<client::AcquireCall> Front::NewAcquire(FlowId flow, const AcquireOptions& options,
                                                        std::function<void(Acquired)> done) {
@@ -97,10 +105,14 @@ std::shared_ptr<client::AcquireCall> Front::NewAcquireAll(const std::vector<Flow
   call->all = true;
   call->demands = demands;
   call->options = options;
-  call->tell = [this, done = std::move(done)](Answer answer, const std::vector<HeldPtr>& held) {
+  call->tell = [this, told = call.get(), done = std::move(done)](Answer answer,
+                                                                 const std::vector<HeldPtr>& held) {
     AllAcquired acquired;
     static_cast<Answer&>(acquired) = std::move(answer);
-    for (const HeldPtr& token : held) acquired.permits.push_back(PermitOf(token));
+    acquired.wait = told->wait;
+    for (const HeldPtr& token : held) {
+      acquired.permits.push_back(token == nullptr ? Permit() : PermitOf(token));
+    }
     if (done) done(std::move(acquired));
   };
   return call;
@@ -198,11 +210,11 @@ Passed Front::RequestParamAndWait(FlowId flow, const std::vector<Value>& values,
   });
 }
 
-Released Front::ReleaseAndWait(const HeldPtr& held) {
+Released Front::ReleaseAndWait(const HeldPtr& held, CallOutcome outcome) {
   client::Held::OnLost unused;
   return Await<Released>([&](auto done) {
     unused = held->TakeOnLost();
-    session_.Release(held, std::move(done), BoottimeMs(), /*blocks=*/true);
+    session_.Release(held, outcome, std::move(done), BoottimeMs(), /*blocks=*/true);
   });
 }
 
@@ -217,12 +229,12 @@ Permit Front::Adopt(TokenId token, FlowId flow, KeepMode keep) {
   return PermitOf(session_.Adopt({.flow = flow, .token = token}, keep, BoottimeMs()));
 }
 
-void Front::Release(const HeldPtr& held, std::function<void(Released)> done) {
+void Front::Release(const HeldPtr& held, CallOutcome outcome, std::function<void(Released)> done) {
   if (inherited()) return TellInherited(done);
   client::Held::OnLost unused;
   Lock lock(mutex_);
   unused = held->TakeOnLost();
-  session_.Release(held, std::move(done), BoottimeMs());
+  session_.Release(held, outcome, std::move(done), BoottimeMs());
   Asked(&lock);
 }
 
@@ -349,14 +361,32 @@ bool Front::Deliver(Lock* lock) {
 // By value, so that closures are destroyed before the caller has the mutex again.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Front::Run(client::Session::Events events) {
-  for (const auto& [level, line] : events.lines) {
-    if (options_.log) options_.log(level, line);
-  }
+  for (const auto& [level, line] : events.lines) Log(level, line);
   for (const HeldPtr& held : events.lost) {
     const client::Held::OnLost on_lost = std::exchange(held->on_lost, nullptr);
-    if (on_lost) on_lost(held->grant, held->lost_reason);
+    if (on_lost) RunCallback("on_lost", [&] { on_lost(held->grant, held->lost_reason); });
   }
-  for (const client::CallPtr& call : events.finished) call->Notify();
+  for (const client::CallPtr& call : events.finished) {
+    RunCallback("the callback of a call", [&] { call->Notify(); });
+  }
+}
+
+template <typename Callback>
+void Front::RunCallback(const char* name, Callback&& callback) {
+  try {
+    callback();
+  } catch (const std::exception& thrown) {
+    Log(LogLevel::kWarning, std::string(name) + " has thrown: " + thrown.what());
+  } catch (...) {
+    Log(LogLevel::kWarning, std::string(name) + " has thrown what is no std::exception");
+  }
+}
+
+void Front::Log(LogLevel level, const std::string& line) const {
+  try {
+    if (options_.log) options_.log(level, line);
+  } catch (...) {  // Nobody is left to be told.
+  }
 }
 
 }  // namespace nowcalls::library

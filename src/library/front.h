@@ -59,11 +59,12 @@ class Front : public std::enable_shared_from_this<Front> {
   Passed RequestAndWait(FlowId flow, const RequestOptions& options);
   Passed RequestParamAndWait(FlowId flow, const std::vector<Value>& values,
                              const RequestOptions& options);
-  Released ReleaseAndWait(const client::HeldPtr& held);
+  Released ReleaseAndWait(const client::HeldPtr& held, CallOutcome outcome);
   Kept KeepAndWait(const client::HeldPtr& held);
 
   // For permits.
-  void Release(const client::HeldPtr& held, std::function<void(Released)> done);
+  void Release(const client::HeldPtr& held, CallOutcome outcome,
+               std::function<void(Released)> done);
   void Keep(const client::HeldPtr& held, std::function<void(Kept)> done);
 
  protected:
@@ -96,8 +97,12 @@ class Front : public std::enable_shared_from_this<Front> {
   // Until when the loop may sleep. Called before it does; Awake after it.
   int64_t SleepUntil(int64_t now_ms);
   void Awake() { sleeping_ = false; }
-  // Threads that wait for a change of the session look again.
-  void TellChange() { changed_.notify_all(); }
+  // The session has taken something in: threads that wait for a change look again, and the loop
+  // does not sleep beyond what is due now.
+  void TellChange() {
+    changed_.notify_all();
+    if (sleeping_ && session_.Wakeup() < sleeps_until_ms_) Wake();
+  }
 
   mutable std::mutex mutex_;
 
@@ -118,6 +123,10 @@ class Front : public std::enable_shared_from_this<Front> {
   void DeliverLast(Lock* lock);
   Permit PermitOf(const client::HeldPtr& held);
   void Run(client::Session::Events events);
+  // Logs what it throws: the loop goes on.
+  template <typename Callback>
+  void RunCallback(const char* name, Callback&& callback);
+  void Log(LogLevel level, const std::string& line) const;
 
   const uint32_t forks_ = ForkCount();
   const ClientOptions options_;

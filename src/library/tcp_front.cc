@@ -13,11 +13,15 @@
 #include "base/host_port.h"
 #include "base/os_error.h"
 #include "base/quiet_thread.h"
+#include "client/exchange.h"
 
 namespace nowcalls::library {
 namespace {
 
-constexpr int64_t kDialTimeoutMsMax = 2000;  // Of one address; less if the timeout of calls is.
+Status EndBeforeHello(const Status& end) {
+  return Status::Unavailable(end.message() + ", before hello was answered; is that a " +
+                             "nowcalls-server? " + std::string(client::kUsualPort));
+}
 
 int PollTimeout(int64_t until_ms) {
   // poll counts whole milliseconds from now on, so it may end one too early.
@@ -130,7 +134,7 @@ void TcpFront::Dial(int64_t now_ms) {
   if (socket_ || dialling_ || now_ms < dialing.at_ms()) return;
   dialling_ = true;
   session()->dialing().Begin();
-  const int64_t deadline_ms = now_ms + std::min(kDialTimeoutMsMax, timeout_ms_);
+  const int64_t deadline_ms = now_ms + dialing.share_ms(timeout_ms_);
   Result<std::thread> thread =
       StartQuietThread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
         const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.
@@ -162,12 +166,15 @@ void TcpFront::TakeDialled(int64_t now_ms) {
 
 void TcpFront::Receive(int64_t now_ms) {
   received_.clear();
-  Status status = socket_->ReceiveNow(&received_);
+  const Status status = socket_->ReceiveNow(&received_);
+  // Bytes may have come before the end, the answer to hello among them.
   if (!received_.empty()) {
     const Status understood = session()->Received(received_, now_ms);
-    if (!understood.ok()) status = understood;
+    if (!understood.ok()) return Disconnect(understood, now_ms);
   }
-  if (!status.ok()) return Disconnect(status, now_ms);
+  if (!status.ok()) {
+    return Disconnect(session()->ready() ? status : EndBeforeHello(status), now_ms);
+  }
   TellChange();
 }
 

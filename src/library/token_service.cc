@@ -1,8 +1,10 @@
 #include "nowcalls/token_service.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "library/refusals.h"
 
 namespace nowcalls {
@@ -71,9 +73,18 @@ Passed TokenService::RequestParam(FlowId flow, const std::vector<Value>& values,
 
 Hold::~Hold() = default;
 
-Released Hold::ReleaseAndWait() {
-  if (!OnOwnThread()) return Await<Released>(false, [&](auto done) { Release(std::move(done)); });
-  Release({});
+Milliseconds Hold::valid_for() const {
+  if (lost()) return Milliseconds(0);
+  return valid_until() == Milliseconds::max()
+             ? Milliseconds::max()
+             : std::max(Milliseconds(0), valid_until() - Milliseconds(BoottimeMs()));
+}
+
+Released Hold::ReleaseAndWait(CallOutcome outcome) {
+  if (!OnOwnThread()) {
+    return Await<Released>(false, [&](auto done) { Release(outcome, std::move(done)); });
+  }
+  Release(outcome, {});
   return library::MustNotWait<Released>();
 }
 
@@ -81,19 +92,19 @@ Kept Hold::KeepAndWait() {
   return Await<Kept>(OnOwnThread(), [&](auto done) { Keep(std::move(done)); });
 }
 
-Released Permit::Release() {
+Released Permit::Release(CallOutcome outcome) {
   const std::shared_ptr<Hold> hold = std::exchange(hold_, nullptr);
   if (hold == nullptr) {
     Released released;
     released.outcome = Outcome::kOk;
     return released;
   }
-  return hold->ReleaseAndWait();
+  return hold->ReleaseAndWait(outcome);
 }
 
-void Permit::ReleaseAsync(std::function<void(Released)> done) {
+void Permit::ReleaseAsync(CallOutcome outcome, std::function<void(Released)> done) {
   const std::shared_ptr<Hold> hold = std::exchange(hold_, nullptr);
-  if (hold != nullptr) return hold->Release(std::move(done));
+  if (hold != nullptr) return hold->Release(outcome, std::move(done));
   if (!done) return;
   Released released;
   released.outcome = Outcome::kOk;

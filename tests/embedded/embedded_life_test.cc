@@ -72,7 +72,7 @@ TEST_CASE("tokens and rules go from a server to an embedded service and back") {
   CHECK(server.server().Terminate() == 0);
   uint64_t of_program = 0;
   {
-    const auto tokens = OpenWith({.data_dir = server.data_dir()});
+    const auto tokens = OpenWith({.data_dir = server.data_dir(), .rejoin = true});
     Acquired acquired = tokens->Acquire(kEight);
     REQUIRE(acquired.ok());
     CHECK(acquired.now_calls == 2);
@@ -206,9 +206,12 @@ TEST_CASE("more threads may wait than a connection to a server allows") {
   CHECK(PollUntil(kPatienceMs, [&] { return granted == 2 * kEach; }));
 }
 
-TEST_CASE("a permit that is held is kept beyond its hold") {
+TEST_CASE("a permit is kept beyond its hold if its rule says so") {
   const auto tokens = OpenWith({.timeout = Milliseconds(kPatienceMs)});
-  REQUIRE(tokens->LoadRules("default", RulesOfEight(1, {{"resourceTimeout", 60'000}})).ok());
+  REQUIRE(tokens
+              ->LoadRules("default", RulesOfEight(1, {{"resourceTimeout", 60'000},
+                                                      {"resourceTimeoutStrategy", 2}}))
+              .ok());
   const Acquired kept = tokens->Acquire(kEight, {.hold = 300ms});
   REQUIRE(kept.ok());
   // Several holds have passed when this one gives up.

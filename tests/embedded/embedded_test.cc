@@ -207,7 +207,7 @@ TEST_CASE("a token that nobody keeps is taken back and told lost") {
   REQUIRE(kept.ok());
   CHECK(PollUntil(kPatienceMs, [&] { return kept.permit.lost(); }));
   CHECK(kept.permit.lost_reason() == "resource_timeout");
-  CHECK(tokens->Acquire(kSeven).ok());
+  CHECK(tokens->Acquire(kSeven, {.wait = Milliseconds(kPatienceMs)}).ok());
 }
 
 TEST_CASE("a service of a user's own stands before others") {

@@ -94,6 +94,23 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
   CHECK(output(7) == "local: 1\n");
 }
 
+TEST_CASE("a compiler of an older language is told by each public header which one it needs") {
+  const TempDir dir;
+  for (const auto& header : std::filesystem::directory_iterator(kSource + "/include/nowcalls")) {
+    const std::string name = header.path().filename();
+    CAPTURE(name);
+    WriteStringToFile(dir.Sub("program.cc"), "#include <nowcalls/" + name + ">\nint main() {}\n");
+    const Finished done = RunProgram({CXX_COMPILER, "-std=c++17", "-fsyntax-only", "-I",
+                                      kSource + "/include", dir.Sub("program.cc")},
+                                     {}, kBuildMsMax);
+    CHECK(done.exit_code != 0);
+    CHECK(Contains(done.err, "nowcalls needs C++20: compile with -std=c++20 or a later one"));
+    size_t errors = 0;
+    for (size_t at = 0; (at = done.err.find("rror: ", at)) != std::string::npos; ++at) ++errors;
+    CHECK_MESSAGE(errors <= 2, done.err);  // The second one ends the compilation.
+  }
+}
+
 TEST_CASE("programs and documents are installed, and what is left to do is said") {
   const TempDir dir;
   const Finished installed = RunProgram(

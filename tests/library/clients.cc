@@ -16,6 +16,7 @@ std::unique_ptr<Client> StartClient(const std::string& address, const std::strin
   options.addresses = {address};
   options.client_id = client_id;
   options.timeout = Milliseconds(kPatienceMs);
+  options.fallback = Fallback::kFail;  // Only servers answer.
   return StartClient(options);
 }
 

@@ -7,6 +7,10 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -96,7 +100,8 @@ TEST_CASE("closures are destroyed where they may use the client") {
 }
 
 TEST_CASE("a callback that asks again whenever it is told does not keep a client from its end") {
-  std::unique_ptr<Client> client = StartClient({.addresses = {"127.0.0.1:1"}, .timeout = 20ms});
+  std::unique_ptr<Client> client =
+      StartClient({.addresses = {"127.0.0.1:1"}, .timeout = 20ms, .fallback = Fallback::kFail});
   Client* const asked = client.get();
   std::promise<void> begun;
   std::atomic<int> told{0};
@@ -116,6 +121,41 @@ TEST_CASE("a callback that asks again whenever it is told does not keep a client
     client.reset();
   }
   CHECK(told > 2);
+}
+
+TEST_CASE("what a callback throws is logged, and the client goes on") {
+  TestServer server(RuleJson(7, 2, {{"resourceTimeout", 60'000}, {"clientOfflineTime", 60'000}}));
+  RpcClient rpc = server.Connect();
+  std::mutex mutex;
+  std::string lines;
+  ClientOptions options;
+  options.addresses = {server.address()};
+  options.timeout = Milliseconds(kPatienceMs);
+  options.log = [&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    lines += std::string(line) + "\n";
+    throw std::runtime_error("a log that throws, too");
+  };
+  const auto client = StartClient(options);
+  const auto logged = [&](const char* line) {
+    return PollUntil(kPatienceMs, [&] {
+      const std::lock_guard lock(mutex);
+      return Contains(lines, line);
+    });
+  };
+  client->AcquireAsync(kFlow, {}, [](const Acquired&) { throw std::runtime_error("oh"); });
+  CHECK(logged("the callback of a call has thrown: oh\n"));
+  client->RequestAsync(kFlow, {}, [](const Passed&) { throw 7; });
+  CHECK(logged("the callback of a call has thrown what is no std::exception\n"));
+  CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&rpc) == 0; }));  // Its permit is released.
+  Acquired held = client->Acquire(
+      kFlow, {.on_lost = [](const Grant&, const std::string&) { throw std::logic_error("ah"); }});
+  REQUIRE(held.ok());
+  ReclaimToken(&rpc, held.permit.token());
+  CHECK(logged("on_lost has thrown: ah\n"));
+  held.permit.ReleaseAsync([](const Released&) { throw std::runtime_error("eh"); });
+  CHECK(logged("the callback of a call has thrown: eh\n"));
+  CHECK(client->Acquire(kFlow).ok());
 }
 
 TEST_CASE("a client that is destroyed in a callback ends behind it") {

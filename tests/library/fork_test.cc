@@ -54,6 +54,35 @@ TEST_CASE("in a forked child no call of the parent's client waits or asks") {
   CHECK(client->Acquire(kFlow).now_calls == 2);
 }
 
+TEST_CASE("processes of one client id have sessions of their own, unless they rejoin") {
+  TestServer server(RuleJson(7, 2, {{"resourceTimeout", 60'000}, {"clientOfflineTime", 60'000}}));
+  ClientOptions options;
+  options.addresses = {server.address()};
+  options.client_id = "worker";
+  options.timeout = Milliseconds(kPatienceMs);
+  SUBCASE("each process is an instance") {}
+  SUBCASE("who rejoins names none") { options.rejoin = true; }
+  const auto client = StartClient(options);
+  const Acquired acquired = client->Acquire(kFlow);
+  REQUIRE(acquired.ok());
+  const TokenId token = acquired.permit.token();
+  CHECK(ChildFinds([&] {
+    const auto other = StartClient(options);
+    auto adopted = std::make_unique<Permit>(other->Adopt(token, kFlow));
+    const bool kept = adopted->Keep().ok();
+    (void)adopted.release();  // It does not release the token.
+    return kept == options.rejoin;
+  }));
+  CHECK(ChildFinds([&] {
+    ClientOptions alone = options;
+    alone.exclusive = true;
+    const Milliseconds wait(options.rejoin ? kPatienceMs : 200);
+    return StartClient(alone)->WaitConnected(wait).ok() == options.rejoin;
+  }));
+  // All clients of a process are one instance.
+  CHECK(StartClient(options)->Adopt(token, kFlow).Keep().ok());
+}
+
 TEST_CASE("a forked child may have a client of its own") {
   TestServer server(RuleJson(7, 2));
   const auto client = StartClient(server.address(), "parent");

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -103,6 +105,20 @@ TEST_CASE("a server that never answers leaves the outcome unknown or the call un
   const auto client = StartClient(OptionsOf(mute.address(), Fallback::kFail));
   const Acquired acquired = client->Acquire(kFlow, {.timeout = 100ms});
   CHECK(acquired.outcome == Outcome::kUnavailable);  // hello has no answer, so nothing was asked.
+}
+
+TEST_CASE("a peer that ends the connection before hello may be no nowcalls-server") {
+  RudeServer rude;
+  ClientOptions options = OptionsOf(rude.address(), Fallback::kFail);
+  std::promise<std::string> first;
+  options.log = [&, once = false](LogLevel, std::string_view line) mutable {
+    if (!std::exchange(once, true)) first.set_value(std::string(line));
+  };
+  const auto client = StartClient(options);
+  const std::string line = first.get_future().get();
+  CAPTURE(line);
+  CHECK(line.starts_with("no server is reached: " + rude.address()));
+  CHECK(line.find("before hello was answered; is that a nowcalls-server?") != std::string::npos);
 }
 
 TEST_CASE("local fallback admits the share, and no more, until the server is back") {

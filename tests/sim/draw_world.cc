@@ -87,6 +87,18 @@ void DrawPairs(std::vector<SimRule>* rules, Prng* prng) {
   }
 }
 
+// A sabotage that shows at a rare fault alone would cost minutes of seeds that find nothing.
+void Provoke(Sabotage sabotage, FaultPlan* plan) {
+  if (sabotage == Sabotage::kUnnoticedReboot) {
+    plan->process_every_ms = 3'000;
+    plan->reboot_chance = 1'000'000;
+    plan->unsynced = true;
+    plan->sync_every_ms = 1'000;
+  } else if (sabotage == Sabotage::kFenceReused) {
+    plan->process_every_ms = 1'000;
+  }
+}
+
 }  // namespace
 
 WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
@@ -127,6 +139,7 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   DrawPairs(&options.rules, &pairs);
   Prng boot_clock(seed ^ 0xb007);
   if (boot_clock.Below(4) == 0) options.plan.boot_step_every_ms = boot_clock.Between(1'000, 20'000);
+  Provoke(sabotage, &options.plan);
   return options;
 }
 

@@ -80,6 +80,8 @@ OpId Oracle::AcquireAsked(const std::string& owner, int64_t flow, int64_t count,
   op.count = count;
   op.request_id = request_id;
   open_acquires_[{owner, flow, count, request_id}].insert(last_op_);
+  open_of_flow_[flow].insert(last_op_);
+  requests_[{owner, request_id}].push_back(last_op_);
   return last_op_;
 }
 
@@ -337,6 +339,7 @@ OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id, LinkId l
   op.link = link;
   op.request_id = request_id;
   ender_ops_.push_back(last_op_);
+  requests_[{owner, request_id}].push_back(last_op_);
   for (const uint64_t id : present_) {
     const SeenToken& seen = tokens_[id].seen;
     if (seen.owner == owner && seen.request_id == request_id) tokens_[id].enders.insert(last_op_);
@@ -535,6 +538,7 @@ void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
                          const std::map<int64_t, int64_t>& reported) {
   Audit(ledger);
   ++life_;
+  open_of_flow_.clear();
   runs_ = true;
   const int64_t ready_ms = timeline_->now_ms();
   ready_ms_ = ready_ms;

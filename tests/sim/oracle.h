@@ -379,6 +379,7 @@ class Oracle {
   void CheckOrder(OpId granted_id, const Token& token);
   bool Overtakes(const Operation& later, const Operation& waiter) const;
   bool Remembers(const Operation& cancel) const;
+  std::vector<OpId> OfRequest(Kind kind, const std::string& owner, uint64_t request_id) const;
   void CheckCancelled(const SeenToken& seen);
   void CheckCancelledBefore(const Operation& acquire, const SeenToken& seen);
   int64_t EndDueMs(const Token& token) const;
@@ -403,7 +404,10 @@ class Oracle {
   std::set<std::string> frame_owners_;
   // The first operations of acquire_alls, by owner and request id.
   std::map<std::pair<std::string, uint64_t>, std::vector<OpId>> groups_;
+  // Acquires and cancels, by owner and request id.
+  std::map<std::pair<std::string, uint64_t>, std::vector<OpId>> requests_;
   std::map<Wish, std::set<OpId>> open_acquires_;
+  std::map<int64_t, std::set<OpId>> open_of_flow_;  // Those of this life of the server.
   std::map<Wish, std::set<uint64_t>> adopted_;  // Tokens in the ledger that no answer told of yet.
   std::map<uint64_t, Token> tokens_;            // By id, also those that are gone.
   std::set<uint64_t> present_;                  // Those that are not.

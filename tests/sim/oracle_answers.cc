@@ -4,6 +4,7 @@
 // counted to then is bounded: from above by all that may have been granted and is not known to have
 // ended before the request, from below by what was acknowledged before it and must be there still.
 #include <algorithm>
+#include <iterator>
 
 #include "sim/lanes.h"
 #include "sim/oracle.h"
@@ -21,6 +22,7 @@ void Oracle::CloseAcquire(const Wish& wish, OpId op) {
   std::set<OpId>& open = open_acquires_[wish];
   open.erase(op);
   if (open.empty()) open_acquires_.erase(wish);
+  open_of_flow_[std::get<1>(wish)].erase(op);
 }
 
 // What the owner may have held under the flow at some moment since `from`; 0 is all flows, and
@@ -40,10 +42,11 @@ Oracle::Held Oracle::MostHeld(int64_t flow, const std::string& owner, uint64_t f
     const Token& token = tokens_.at(end->second);
     if (token.gone == end->first) add_token(token);  // And has not come back since.
   }
-  for (const auto& [wish, open] : open_acquires_) {
+  for (const auto& [under, open] : open_of_flow_) {
+    if (flow != 0 && under != flow) continue;
     for (const OpId id : open) {
       const Operation& op = operations_.at(id);
-      if (op.life == life_) add(op.owner, op.flow, op.count);
+      add(op.owner, op.flow, op.count);
     }
   }
   return held;
@@ -70,20 +73,27 @@ uint64_t Oracle::Waiters(const Operation& acquire, bool of_flow) const {
   return static_cast<uint64_t>(std::count_if(operations_.begin(), operations_.end(), waits));
 }
 
+std::vector<OpId> Oracle::OfRequest(Kind kind, const std::string& owner,
+                                    uint64_t request_id) const {
+  std::vector<OpId> ops;
+  const auto found = requests_.find({owner, request_id});
+  if (found == requests_.end()) return ops;
+  std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(ops),
+               [&](OpId id) { return operations_.at(id).kind == kind; });
+  return ops;
+}
+
 bool Oracle::WasCancelled(const Operation& acquire) const {
-  return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
-    const Operation& op = entry.second;
-    return op.kind == Kind::kCancel && op.life == life_ && op.owner == acquire.owner &&
-           op.request_id == acquire.request_id;
-  });
+  const auto cancels = OfRequest(Kind::kCancel, acquire.owner, acquire.request_id);
+  return std::any_of(cancels.begin(), cancels.end(),
+                     [&](OpId id) { return operations_.at(id).life == life_; });
 }
 
 bool Oracle::SharesRequestId(const Operation& acquire) const {
-  return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
-    const Operation& op = entry.second;
-    const bool is_own = &op == &acquire || (op.group != 0 && op.group == acquire.group);
-    return op.kind == Kind::kAcquire && !is_own && op.owner == acquire.owner &&
-           op.request_id == acquire.request_id;
+  const auto acquires = OfRequest(Kind::kAcquire, acquire.owner, acquire.request_id);
+  return std::any_of(acquires.begin(), acquires.end(), [&](OpId id) {
+    const Operation& op = operations_.at(id);
+    return &op != &acquire && (op.group == 0 || op.group != acquire.group);
   });
 }
 

@@ -76,21 +76,17 @@ bool Oracle::Remembers(const Operation& cancel) const {
 // The answer to a cancel leaves when the end of its token is in the ledger.
 void Oracle::CheckCancelled(const SeenToken& seen) {
   if (seen.request_id == 0) return;
-  for (const OpId id : ender_ops_) {
+  for (const OpId id : OfRequest(Kind::kCancel, seen.owner, seen.request_id)) {
     const Operation& op = operations_.at(id);
-    const bool its = op.kind == Kind::kCancel && op.owner == seen.owner &&
-                     op.request_id == seen.request_id && op.answered != kOpen;
-    if (its && Remembers(op)) Violation("I2 in the ledger after its cancel: " + OrderText(seen));
+    if (op.answered != kOpen && Remembers(op))
+      Violation("I2 in the ledger after its cancel: " + OrderText(seen));
   }
 }
 
 void Oracle::CheckCancelledBefore(const Operation& acquire, const SeenToken& seen) {
   if (seen.request_id == 0) return;
-  for (const OpId id : ender_ops_) {
+  for (const OpId id : OfRequest(Kind::kCancel, seen.owner, seen.request_id)) {
     const Operation& op = operations_.at(id);
-    if (op.kind != Kind::kCancel || op.owner != seen.owner || op.request_id != seen.request_id) {
-      continue;
-    }
     const bool after =
         op.answered < acquire.asked || (op.link == acquire.link && op.asked < acquire.asked);
     if (after && Remembers(op)) Violation("I2 granted after its cancel: " + OrderText(seen));

@@ -305,8 +305,8 @@ TEST_CASE("a rule that is removed while a token is out keeps counting it, across
   s.Settle();
   const std::string log = "server: log: namespace shop: ";
   const std::string removal =
-      "1 rule in force removed: acquires under it answer NO_RULE_EXISTS, for which clients let "
-      "calls pass";
+      "1 rule in force removed: acquires under it answer NO_RULE_EXISTS, for which Sentinel's "
+      "clients let calls pass";
   const std::string idle =
       "rule 1 (resource \"r1\", flowId 1): maxQueueingTimeMs 700 has no effect here: only where "
       "acquireRefuseStrategy is 3 the server queues";

@@ -140,7 +140,7 @@ void SessionClient::ReleaseHeld(const client::HeldPtr& held) {
   }
   const CallNumber number = judge_.Asked(now_ms() + identity_.timeout_ms);
   session_->Release(
-      held,
+      held, CallOutcome::kOk,
       [this, number](const Released& released) {
         Say("is told of a release: " + Text(released));
         judge_.Told(number);

@@ -201,9 +201,17 @@ void SessionJudge::KeepFailed(uint64_t token) {
   found->second.touched_ms = timeline_->now_ms();
 }
 
-void SessionJudge::LostNoticed(uint64_t token) {
+void SessionJudge::LostNoticed(uint64_t token, std::string_view reason) {
   const auto found = permits_.find(token);
-  if (found != permits_.end()) found->second.noticed = true;
+  if (found == permits_.end()) return;
+  Permit& permit = found->second;
+  permit.noticed = true;
+  const bool by_time = reason == "resource_timeout" || reason == "client_offline";
+  const bool over = permit.releasing || permit.held == nullptr || permit.forgiven ||
+                    permit.held->validity.until_ms() == INT64_MAX;
+  if (by_time && !over && !IsLost(permit)) {
+    Violation("C8 the server takes a token whose holder thinks it valid, token " + Text(token));
+  }
 }
 
 // --- What stands. ---
@@ -264,7 +272,11 @@ void SessionJudge::AuditToken(const SeenToken& seen) {
     const Permit& permit = known->second;
     if (permit.forgiven) return;
     const bool ends = permit.releasing && !permit.release_answered;
-    if (IsLost(permit) && !ends) Violation("C6 a permit says that it is lost, and is not: " + text);
+    const client::Held::State state = permit.held->state;
+    const bool lapsed =
+        state == client::Held::State::kLapsed || state == client::Held::State::kReleasing;
+    if (IsLost(permit) && !ends && !lapsed)
+      Violation("C6 a permit says that it is lost, and is not: " + text);
     if (permit.release_answered) Violation("C3 a permit was released, and has its " + text);
     return;
   }

@@ -12,8 +12,10 @@
 //   C4 what has no answer is asked again once a connection is ready: acquires that are open,
 //      releases, and cancels of acquires that were given up.
 //   C5 a permit that the session keeps has a keep under way from a third of its hold on.
-//   C6 a permit is lost when the server says so, and only if its token has ended.
+//   C6 a permit is lost when the server says so, and else only if its token has ended or by the
+//      session's own clock.
 //   C7 a session that has done all that is due sleeps (session_client.h).
+//   C8 a token that the server takes for its time is lost by its holder's own clock before.
 //
 // Thread: one at a time. Milliseconds are those of the timeline.
 #ifndef NOWCALLS_SIM_SESSION_JUDGE_H_
@@ -24,6 +26,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/call.h"
@@ -73,7 +76,7 @@ class SessionJudge {
   // `hold_ms`: none: the token has ended.
   void KeepAnswered(uint64_t token, std::optional<int64_t> hold_ms);
   void KeepFailed(uint64_t token);
-  void LostNoticed(uint64_t token);
+  void LostNoticed(uint64_t token, std::string_view reason);
 
   // --- What stands. ---
   // Whenever the session has done all that was due.

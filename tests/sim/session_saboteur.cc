@@ -24,7 +24,7 @@ bool SessionSaboteur::Swallows(std::string_view message, std::string* replies) {
     wire::EncodeStatus(envelope.msgid, TokenStatus::kReleaseOk, &out);
   } else if (kind_ == Sabotage::kSessionForgetsKeep && envelope.method == wire::Method::kKeep) {
     constexpr uint64_t kHoldMs = 60'000;
-    wire::EncodeKeep(envelope.msgid, TokenStatus::kOk, kHoldMs, &out);
+    wire::EncodeKeep(envelope.msgid, {.status = TokenStatus::kOk, .hold_ms = kHoldMs}, &out);
   }
   if (out.empty()) return false;
   *replies += out.view();

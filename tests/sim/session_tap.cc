@@ -50,7 +50,7 @@ void SessionTap::Heard(std::string_view message) {
     if (!notice->has_value()) return;
     Say("has lost a token of flow " + std::to_string((*notice)->flow_id) + ": " +
         (*notice)->reason);
-    judge_->LostNoticed((*notice)->token_id);
+    judge_->LostNoticed((*notice)->token_id, (*notice)->reason);
     return world_.oracle->LostTold(link_,
                                    {(*notice)->token_id, (*notice)->flow_id, (*notice)->reason});
   }

@@ -48,9 +48,6 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // In a group of its own, whose parent is outside: an orphaned group does not stop by SIGTSTP.
   setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
   const int in_fd = open(in, O_RDONLY);
   const int out_fd = open(out, O_WRONLY | O_CREAT | O_APPEND, 0644);
   const int err_fd = open(err, O_WRONLY | O_CREAT | O_APPEND, 0644);
@@ -59,6 +56,13 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
   dup2(out_fd, STDOUT_FILENO);
   dup2(err_fd, STDERR_FILENO);
   for (int fd = 3; fd < 4096; ++fd) close(fd);
+  // The parent has blocked all signals: doctest's handlers are not for its child.
+  for (int number = 1; number < SIGRTMIN; ++number) {
+    if (signal(number, SIG_DFL) == SIG_IGN) signal(number, SIG_IGN);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   execve(argv[0], argv, env);
   _exit(127);
 }
@@ -73,7 +77,14 @@ Process::Process(const Options& options) {
   if (access(argv[0], X_OK) != 0) {
     throw std::runtime_error(options.argv[0] + ": " + std::strerror(errno));
   }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_ = fork();
+  const int fork_errno = errno;
+  if (pid_ != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = fork_errno;
   if (pid_ < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
   if (pid_ == 0) {
     RunChild(options.stdin_path.c_str(), options.stdout_path.c_str(), options.stderr_path.c_str(),

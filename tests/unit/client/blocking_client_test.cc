@@ -67,7 +67,8 @@ void AnswerCall(const Envelope& request, OutputBuffer* out) {
                                  out);
     case Method::kKeep:
       CHECK(wire::DecodeToken(request.method, request.params, &token, &error));
-      return wire::EncodeKeep(request.msgid, TokenStatus::kOk, token.token_id, out);
+      return wire::EncodeKeep(request.msgid,
+                              {.status = TokenStatus::kOk, .hold_ms = token.token_id}, out);
     case Method::kRelease: return wire::EncodeStatus(request.msgid, TokenStatus::kReleaseOk, out);
     case Method::kReclaimClient: {
       wire::ReclaimClientParams params;
@@ -268,8 +269,8 @@ TEST_CASE("what answers with no message at all is no server, and has carried not
   CHECK(status.code() == StatusCode::kUnavailable);
   CHECK(status.message() ==
         "what listens at " + server.address() +
-            " does not look like a nowcalls-server: byte 0x48 begins no MessagePack-RPC message, "
-            "which is an array of 3 or 4 (0x93 or 0x94); check HOST:PORT");
+            " does not look like a nowcalls-server: it speaks HTTP; the token port of a "
+            "nowcalls-server is usually 18730; check HOST:PORT");
   CHECK(client->Ping().status().message() ==
         "the connection to " + server.address() + " is closed");
 }

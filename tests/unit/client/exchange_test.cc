@@ -67,6 +67,21 @@ TEST_CASE("a stream that is no MessagePack-RPC is corrupt") {
   CHECK(exchange.peer_is_foreign());
 }
 
+TEST_CASE("a peer that speaks something else is told by what it speaks") {
+  constexpr std::pair<std::string_view, std::string_view> kPeers[] = {
+      {"HTTP/1.1 400 Bad Request\r\n", "it speaks HTTP; "},
+      {std::string_view("\x15\x03\x01\x00\x02\x02\x46", 7), "it speaks TLS; "},
+      {"SSH-2.0-OpenSSH_9.2p1\r\n", "it speaks SSH; "},
+      {"-ERR unknown command\r\n", "it speaks Redis's protocol; "},
+      {"220 mail.example.com", "byte 0x32 begins no MessagePack-RPC message, "},
+  };
+  for (const auto& [bytes, told] : kPeers) {
+    Exchange exchange;
+    exchange.Receive(bytes);
+    CHECK(exchange.TakeResponse().status().message().starts_with(told));
+  }
+}
+
 TEST_CASE("a peer that has sent a message, or begun one, is not foreign, whatever follows") {
   Exchange answered;
   answered.Receive(Pong(Ping(&answered), 1) + "HTTP");

@@ -30,8 +30,8 @@ inline ClientOptions OptionsWith(Fallback fallback) {
 }
 
 struct Script {
-  explicit Script(ClientOptions options = OptionsWith(Fallback::kFail))
-      : session(std::move(options), Prng(1), 0) {}
+  explicit Script(ClientOptions options = OptionsWith(Fallback::kFail), uint64_t instance = 0)
+      : session(std::move(options), Prng(1), 0, instance) {}
 
   // The next request as [msgid, method, params]; null if there is none.
   Json TakeRequest() {
@@ -63,6 +63,7 @@ struct Script {
   void Tell() {
     Session::Events events = session.TakeEvents();
     for (const HeldPtr& token : events.lost) lost.push_back(token->lost_reason);
+    for (const auto& [level, line] : events.lines) lines.push_back(line);
     for (const CallPtr& call : events.finished) call->Notify();
   }
   void Tick(int64_t at) {
@@ -94,13 +95,45 @@ struct Script {
     Tell();
     return call;
   }
-  void Release(const HeldPtr& token) {
+  std::shared_ptr<AcquireCall> AcquireAll(std::vector<FlowDemand> demands,
+                                          AcquireOptions options = {}) {
+    auto call = std::make_shared<AcquireCall>();
+    call->all = true;
+    call->demands = std::move(demands);
+    call->options = std::move(options);
+    call->tell = [this](const nowcalls::Answer& answer, const std::vector<HeldPtr>& tokens) {
+      answers.push_back(answer);
+      held.insert(held.end(), tokens.begin(), tokens.end());
+    };
+    session.Acquire(call, now);
+    Tell();
+    return call;
+  }
+  std::shared_ptr<RateCall> Request(std::vector<Value> values = {}, RequestOptions options = {}) {
+    auto call = std::make_shared<RateCall>();
+    call->flow = kSeven;
+    call->by_value = !values.empty();
+    call->values = std::move(values);
+    call->options = options;
+    call->tell = [this](Passed told) { passed.push_back(std::move(told)); };
+    session.Request(call, now);
+    Tell();
+    return call;
+  }
+  void Release(const HeldPtr& token, CallOutcome outcome = CallOutcome::kOk) {
     session.Release(
-        token, [this](Released told) { released.push_back(std::move(told)); }, now);
+        token, outcome, [this](Released told) { released.push_back(std::move(told)); }, now);
     Tell();
   }
   static Json Granted(uint64_t token, uint64_t hold_ms = 4000) {
     return Json::array({0, token, 5, 1, 2, hold_ms, nullptr});
+  }
+  // Under a rule with a resourceTimeout of 2 s.
+  static Json Terms(int strategy, int64_t offline_ms = 60'000) {
+    return Json::array({strategy, 2000, offline_ms});
+  }
+  static Json GrantedUnder(const Json& terms, uint64_t token = 1, uint64_t hold_ms = 4000) {
+    return Json::array({0, token, 5, 1, 2, hold_ms, nullptr, nullptr, terms});
   }
   static Json Blocked(const char* limit) { return Json::array({1, 0, 0, 2, 2, 0, limit}); }
   static uint64_t RequestId(const Json& acquire) {
@@ -113,7 +146,9 @@ struct Script {
   std::vector<nowcalls::Answer> answers;
   std::vector<HeldPtr> held;
   std::vector<Released> released;
+  std::vector<Passed> passed;
   std::vector<std::string> lost;
+  std::vector<std::string> lines;
 };
 
 }  // namespace nowcalls::client

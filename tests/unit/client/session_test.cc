@@ -11,7 +11,7 @@ TEST_CASE("nothing is asked before hello is answered") {
   script.Acquire();
   script.session.Connected(0);
   const Json hello = script.Expect("hello");
-  CHECK(hello[2] == Json::array({1, "default", "me", Json{{"lost", true}}}));
+  CHECK(hello[2] == Json::array({1, "default", "me", Json{{"lost", true}, {"terms", true}}}));
   CHECK(script.TakeRequest().is_null());
   script.Answer(hello, Json::array({"1.0", 9, 1, 0}));
   script.Answer(script.Expect("acquire"), Script::Granted(1));
@@ -20,7 +20,7 @@ TEST_CASE("nothing is asked before hello is answered") {
   CHECK(script.held[0]->grant.hold == 4s);
 }
 
-TEST_CASE("a server that does not know the option lost is greeted without it") {
+TEST_CASE("a server that does not know an option of hello is greeted without options") {
   Script script;
   script.session.Connected(0);
   script.Refuse(script.Expect("hello"), 3, "BAD_PARAMS");
@@ -230,7 +230,7 @@ TEST_CASE("the fallback by rule knows the rule as last seen") {
   };
   const auto admitted_of_ten = [&](const Json& rows) {
     script.Answer(rules, Json::array({rows, nullptr}));
-    script.Answer(script.Expect("acquire"), Script::Granted(1));
+    script.Answer(script.Expect("acquire"), Script::Blocked("level"));
     script.Break();
     script.session.DialFailed("refused", 0);
     script.answers.clear();

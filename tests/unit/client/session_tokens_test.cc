@@ -197,9 +197,9 @@ TEST_CASE("a grant that no server gives ends the connection, and is asked again 
 TEST_CASE("whatever hold a server tells, a token is kept at a bearable pace") {
   Script script;
   script.Connect();
-  uint64_t hold_ms = 0;
+  uint64_t hold_ms = 13;
   int64_t due_ms = 10;
-  SUBCASE("none") {}
+  SUBCASE("a very short one") {}
   SUBCASE("one beyond all rules") {
     hold_ms = UINT64_MAX;
     due_ms = int64_t{10} * 24 * 3600 * 1000 + 1;
@@ -208,7 +208,7 @@ TEST_CASE("whatever hold a server tells, a token is kept at a bearable pace") {
   script.Answer(script.Expect("acquire"), Script::Granted(1, hold_ms));
   script.now = due_ms - 1;
   CHECK(script.session.Tick(script.now).ok());
-  if (hold_ms == 0) CHECK(script.session.Wakeup() == due_ms);
+  if (hold_ms == 13) CHECK(script.session.Wakeup() == due_ms);
   for (Json request = script.TakeRequest(); !request.is_null(); request = script.TakeRequest()) {
     CHECK(request[1] != "keep");
   }

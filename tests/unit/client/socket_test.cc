@@ -104,6 +104,34 @@ TEST_CASE("an address that swallows packets does not hide a good one behind it")
   CHECK(socket.status().ToString() == "ok");
 }
 
+TEST_CASE("a dead address before the good one leaves most of the time, however much there is") {
+  const Port swallows(/*full=*/true);
+  const Port good(/*full=*/false);
+  const auto lookup = NameOf({swallows.number(), good.number()});
+  for (const int64_t timeout_ms : {int64_t{200}, int64_t{3'600'000}}) {
+    const Result<Socket> socket =
+        Socket::Connect({"db.example", 1}, BoottimeMs() + timeout_ms, lookup);
+    CHECK(socket.status().ToString() == "ok");
+  }
+}
+
+TEST_CASE("an address that refuses gives way to the next at once") {
+  std::string refuses;
+  {
+    const Port closed(/*full=*/false);
+    refuses = closed.number();
+  }
+  const Port good(/*full=*/false);
+  const auto lookup = NameOf({refuses, refuses, good.number()});
+  const Result<Socket> socket =
+      Socket::Connect({"db.example", 1}, BoottimeMs() + kPatienceMs, lookup);
+  CHECK(socket.status().ToString() == "ok");
+  const auto nobody = NameOf({refuses, refuses});
+  const Status refused =
+      Socket::Connect({"db.example", 1}, BoottimeMs() + kPatienceMs, nobody).status();
+  CHECK(refused.message() == "Connection refused");
+}
+
 TEST_CASE("when no address answers in time the connecting fails") {
   const Port swallows(/*full=*/true);
   const auto lookup = NameOf({swallows.number(), swallows.number()});

@@ -1,0 +1,476 @@
+// The vectors of data/golden/sessions, which sessions of other languages play: they are what this
+// session does. NOWCALLS_WRITE_VECTORS=1 writes them anew.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "test_paths.h"
+#include "unit/client/vector_script.h"
+
+namespace nowcalls::client {
+namespace {
+
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
+
+const std::filesystem::path kDirectory = NOWCALLS_SOURCE_DIR "/data/golden/sessions";
+
+ClientOptions Shop(Fallback fallback = Fallback::kFail) {
+  ClientOptions options;
+  options.addresses = {"a:1"};
+  options.name_space = "shop";
+  options.client_id = "worker-1";
+  options.fallback = fallback;
+  return options;
+}
+
+VectorScript Begin(const char* name, ClientOptions options = Shop()) {
+  return {name, std::move(options), 7};
+}
+
+// Under a rule with a resourceTimeout of 2 s.
+Json Terms(int strategy, int64_t offline_ms = 60'000) {
+  return Json::array({strategy, 2000, offline_ms});
+}
+Json Granted(const Json& terms, uint64_t token = 101, uint64_t hold_ms = 4000) {
+  return Json::array({0, token, 13, 1, 2, hold_ms, nullptr, nullptr, terms});
+}
+Json KeptUnder(const Json& terms) { return Json::array({0, 4000, terms}); }
+Json Blocked(const char* limit) { return Json::array({1, 0, 0, 2, 2, 0, limit}); }
+const Json kReleased = Json::array({6});
+
+// A page of rules_list with one rule.
+Json Rules(int64_t flow, double count, bool local, const char* kind = "flow",
+           Json config = Json::object()) {
+  config.update(Json{{"flowId", flow}, {"fallbackToLocalWhenFail", local}, {"thresholdType", 1}});
+  Json rule = Json{{"count", count}, {"kind", kind}, {"clusterConfig", config}};
+  if (std::string(kind) == "value") rule["paramIdx"] = 0;
+  return Json::array({Json::array({rule}), nullptr});
+}
+
+// Plays what another test has written, or writes it.
+void Check(const VectorScript& script) {
+  std::string file;
+  for (const char c : script.name()) file += c == ' ' ? '_' : c;
+  std::erase(file, ',');
+  const std::filesystem::path path = kDirectory / (file + ".json");
+  if (std::getenv("NOWCALLS_WRITE_VECTORS") != nullptr) {
+    std::ofstream(path) << script.Text();
+  }
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  CHECK_MESSAGE(text.str() == script.Text(), path.string(),
+                " is not what the session does; NOWCALLS_WRITE_VECTORS=1 writes it");
+}
+
+// Keep by rule.
+
+TEST_CASE("vector: under strategy 0 nobody keeps a token") {
+  VectorScript script = Begin("strategy 0 is not kept");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(0)));
+  script.TickDue();
+  script.Release("a");
+  script.Answer("release", kReleased);
+  Check(script);
+}
+
+TEST_CASE("vector: under strategy 1 a token is released at its resourceTimeout") {
+  VectorScript script = Begin("strategy 1 releases at resourceTimeout");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(1)));
+  script.TickDue();
+  script.Answer("release", kReleased);
+  script.Release("a");
+  Check(script);
+}
+
+TEST_CASE("vector: under strategy 2 a token is kept, and keeps tell the rule anew") {
+  VectorScript script = Begin("strategy 2 keeps, until the rule changes");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(2)));
+  script.TickDue();
+  script.At(1340);
+  script.Answer("keep", KeptUnder(Terms(2)));
+  script.TickDue();
+  script.At(2700);
+  script.Answer("keep", KeptUnder(Terms(0)));
+  script.TickDue();
+  Check(script);
+}
+
+TEST_CASE("vector: who says always or off is not asked what the rule says") {
+  VectorScript script = Begin("keep always and off go before the rule");
+  script.Connect();
+  script.Acquire("always", {.keep = KeepMode::kAlways});
+  script.Answer("acquire", Granted(Terms(0), 101));
+  script.Acquire("off", {.keep = KeepMode::kOff});
+  script.Answer("acquire", Granted(Terms(2), 102));
+  script.TickDue();
+  script.Answer("keep", KeptUnder(Terms(0)));
+  script.TickDue();
+  script.Answer("keep", KeptUnder(Terms(0)));
+  script.TickDue();
+  Check(script);
+}
+
+// Until when a token is valid.
+
+TEST_CASE("vector: contact bounds validity, and pings renew it") {
+  VectorScript script = Begin("pings renew contact, silence ends it");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(0, 900)));
+  script.TickDue();
+  script.At(310);
+  script.Answer("ping", Json::array({1'700'000'000'000}));
+  script.TickDue();
+  script.TickDue();
+  script.TickDue();
+  script.Release("a");
+  Check(script);
+}
+
+TEST_CASE("vector: any answer is contact, as of when it was asked") {
+  VectorScript script = Begin("any answer is contact");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(0, 3000)));
+  script.At(500);
+  script.Acquire("b");
+  script.At(700);
+  script.Answer("acquire", Blocked("level"));
+  script.TickDue();
+  script.At(1600);
+  script.Disconnected();
+  script.At(2000);
+  script.Connect(1);
+  Check(script);
+}
+
+TEST_CASE("vector: what comes after the end brings no token back") {
+  VectorScript script = Begin("a late keep does not bring a token back");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(2)));
+  script.TickDue();
+  script.At(3958);
+  script.Answer("keep", KeptUnder(Terms(2)));
+  script.Release("a");
+  script.Answer("release", kReleased);
+  Check(script);
+}
+
+TEST_CASE("vector: a token ends by the own clock while there is no connection") {
+  VectorScript script = Begin("a token ends while there is no connection");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(2, 3000)));
+  script.At(200);
+  script.Disconnected();
+  script.At(2968);
+  script.Tick();
+  script.Release("a", CallOutcome::kFailed);
+  script.At(3100);
+  script.Connect(1);
+  script.Answer("release", kReleased);
+  Check(script);
+}
+
+TEST_CASE("vector: a grant that comes late is asked again") {
+  VectorScript script = Begin("a late grant is asked again");
+  script.Connect();
+  script.Acquire("a", {.wait = 10s});
+  script.At(2500);
+  script.Answer("acquire", Granted(Terms(0)));
+  script.At(2510);
+  script.Answer("acquire", Granted(Terms(0), 101, 3990));
+  script.TickDue();
+  Check(script);
+}
+
+TEST_CASE("vector: the server takes a token, and its release needs no request") {
+  VectorScript script = Begin("a token that the server took is not released");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(2)));
+  script.At(100);
+  script.Lost(101, "admin");
+  script.Release("a");
+  Check(script);
+}
+
+// Who the client is.
+
+TEST_CASE("vector: a process names its instance") {
+  ClientOptions options = Shop();
+  options.exclusive = true;
+  VectorScript script = Begin("hello names the instance", options);
+  script.Connect();
+  Check(script);
+}
+
+TEST_CASE("vector: who rejoins names no instance") {
+  VectorScript script("rejoin names no instance", Shop(), 0);
+  script.Connect(2);
+  Check(script);
+}
+
+TEST_CASE("vector: an older server is greeted without options") {
+  VectorScript script = Begin("an older server");
+  script.Connected();
+  script.Refuse("hello", 3, "BAD_PARAMS");
+  script.Answer("hello", Json::array({"0.9", 9, 2, 0}));
+  script.Acquire("a");
+  script.Answer("acquire", Json::array({0, 101, 13, 1, 2, 4000, nullptr}));
+  script.TickDue();
+  script.Answer("keep", Json::array({0, 4000}));
+  script.Release("a", CallOutcome::kFailed);
+  script.Answer("release", kReleased);
+  Check(script);
+}
+
+// Outcome.
+
+TEST_CASE("vector: a release tells how the call ended") {
+  VectorScript script = Begin("a release tells the outcome");
+  script.Connect();
+  const std::pair<const char*, CallOutcome> calls[] = {
+      {"good", CallOutcome::kOk}, {"bad", CallOutcome::kFailed}, {"slow", CallOutcome::kTimeout}};
+  uint64_t token = 101;
+  for (const auto& [call, outcome] : calls) {
+    script.Acquire(call);
+    script.Answer("acquire", Granted(Terms(0), token++));
+    script.Release(call, outcome);
+    script.Answer("release", kReleased);
+  }
+  Check(script);
+}
+
+TEST_CASE("vector: a release is asked again until it is answered") {
+  VectorScript script = Begin("a release is asked again");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(0)));
+  script.Release("a", CallOutcome::kFailed);
+  script.At(100);
+  script.Disconnected();
+  script.At(200);
+  script.Connect(0);
+  script.Answer("release", Json::array({7}));
+  Check(script);
+}
+
+// Fallback.
+
+TEST_CASE("vector: by rule, local limits count what the process holds") {
+  VectorScript script = Begin("fallback by rule counts what is held", Shop(Fallback::kByRule));
+  script.Connect();
+  script.Acquire("held");
+  script.Answer("rules_list", Rules(1001, 4, true));
+  script.Answer("acquire", Granted(Terms(2)));
+  script.At(100);
+  script.Disconnected();
+  script.DialFailed();
+  script.Acquire("local");
+  script.Acquire("refused");
+  script.Release("held");
+  script.Acquire("again");
+  script.Release("local");
+  Check(script);
+}
+
+TEST_CASE("vector: by rule, calls pass if the rule says so or was never seen") {
+  VectorScript script = Begin("fallback by rule lets pass", Shop(Fallback::kByRule));
+  script.Connect();
+  script.Acquire("first");
+  script.Answer("rules_list", Rules(1001, 1, false));
+  script.Answer("acquire", Blocked("level"));
+  script.At(100);
+  script.Disconnected();
+  script.DialFailed();
+  script.Acquire("a");
+  script.Acquire("b");
+  script.Acquire("unseen", {}, 1002);
+  script.Request("rate");
+  Check(script);
+}
+
+TEST_CASE("vector: an acquire that may wait falls back when its wait is over") {
+  VectorScript script =
+      Begin("a waiting acquire falls back at the end of its wait", Shop(Fallback::kByRule));
+  script.Connect();
+  script.Acquire("in line", {.wait = 500ms});
+  script.Answer("rules_list", Rules(1001, 1, false));
+  script.At(100);
+  script.Disconnected();
+  script.DialFailed();
+  script.Acquire("another", {.wait = 300ms});
+  script.At(300);
+  script.DialFailed();
+  script.At(450);
+  script.DialFailed();
+  script.At(500);
+  script.DialFailed();
+  Check(script);
+}
+
+TEST_CASE("vector: a value that was not seen before has the count of its rule") {
+  VectorScript script = Begin("fallback of a value that is new", Shop(Fallback::kByRule));
+  script.Connect();
+  script.Acquire("seen", {.param = "old"}, 4001);
+  script.Answer("rules_list", Rules(4001, 2, true, "value"));
+  script.Answer("acquire", Blocked("param"));
+  script.Disconnected();
+  script.DialFailed();
+  script.Acquire("a", {.param = "new"}, 4001);
+  script.Acquire("b", {.param = "new"}, 4001);
+  script.Acquire("c", {.param = "newer"}, 4001);
+  Check(script);
+}
+
+TEST_CASE("vector: local levels, of tokens and of the calls of a window") {
+  ClientOptions options = Shop(Fallback::kLocal);
+  options.local_levels = {{FlowId(1001), 2}, {FlowId(5001), 2}};
+  VectorScript script = Begin("fallback to local levels", options);
+  script.DialFailed();
+  script.Acquire("a", {.count = 2});
+  script.Acquire("b");
+  for (const char* call : {"r1", "r2", "r3"}) script.Request(call);
+  script.At(1000);
+  script.Request("r4");
+  script.AcquireAll("group", {{FlowId(1001), 1, {}}, {FlowId(5001), 1, {}, true}});
+  script.Release("a");
+  script.AcquireAll("again", {{FlowId(1001), 1, {}}, {FlowId(5001), 1, {}, true}});
+  Check(script);
+}
+
+TEST_CASE("vector: without a fallback calls wait for a server, until their time is over") {
+  VectorScript script = Begin("no fallback");
+  script.DialFailed();
+  script.Acquire("a", {.timeout = 300ms});
+  script.At(300);
+  script.Tick();
+  Check(script);
+}
+
+TEST_CASE("vector: a server that is full is none") {
+  VectorScript script = Begin("TOO_MANY_REQUEST falls back", Shop(Fallback::kPass));
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Json::array({-2, 0, 0, 0, 0, 0, "token_limit"}));
+  script.Request("r");
+  script.Answer("request", Json::array({-2, 0, 0, "namespace_qps"}));
+  script.Acquire("overloaded");
+  script.Refuse("acquire", 5, "OVERLOADED");
+  script.Acquire("unruled");
+  script.Answer("acquire", Json::array({3, 0, 0, 0, 0, 0, nullptr}));
+  Check(script);
+}
+
+// Calls a second.
+
+TEST_CASE("vector: SHOULD_WAIT is slept, unless it cannot be") {
+  VectorScript script = Begin("SHOULD_WAIT is slept");
+  script.Connect();
+  script.Request("slept", {.prioritized = true});
+  script.Answer("request", Json::array({2, 0, 300, nullptr}));
+  script.Request("told", {.sleep = false});
+  script.Answer("request", Json::array({2, 0, 300, nullptr}));
+  script.Request("too long", {.timeout = 200ms});
+  script.Answer("request", Json::array({2, 0, 300, nullptr}));
+  script.TickDue();
+  script.RequestParam("closed", {"key", int64_t{7}});
+  script.Answer("request_param", Json::array({2, 0, 400, nullptr}));
+  script.At(400);
+  script.Close();
+  Check(script);
+}
+
+TEST_CASE("vector: a group has tokens and rates") {
+  VectorScript script = Begin("a group of tokens and rates");
+  script.Connect();
+  script.AcquireAll("g", {{FlowId(4001), 1, "key"}, {FlowId(4002), 1, "key", true}});
+  script.Answer("acquire_all",
+                Json::array({0, Json::array({Json::array({101, 13, 4000, Terms(2)}), {0, 0, 50}}),
+                             nullptr, 0, 0, 0}));
+  script.TickDue();
+  script.Release("g/0");
+  script.AcquireAll("rates", {{FlowId(4002), 1, "key", true}});
+  script.At(200);
+  script.Disconnected();
+  Check(script);
+}
+
+// Asking again.
+
+TEST_CASE("vector: what has no answer is asked again, and given up with a cancel") {
+  VectorScript script = Begin("asked again, and cancelled");
+  script.Connect();
+  script.Acquire("held");
+  script.Answer("acquire", Granted(Terms(2)));
+  script.Acquire("waits", {.wait = 2s});
+  script.Acquire("over", {.timeout = 600ms});
+  script.At(500);
+  script.Disconnected();
+  script.Connect(1);
+  script.Answer("keep", KeptUnder(Terms(2)));
+  script.At(600);
+  script.Tick();
+  script.Answer("cancel", Json::array({6}));
+  script.At(700);
+  script.Answer("acquire", Granted(Terms(2), 102));
+  script.Release("waits");
+  script.Answer("release", kReleased);
+  script.Answer("cancel", Json::array({7}));
+  Check(script);
+}
+
+TEST_CASE("vector: a hello without tokens loses those of before") {
+  VectorScript script = Begin("a hello without tokens loses them");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(0)));
+  script.At(100);
+  script.Disconnected();
+  script.At(200);
+  script.Connect(0);
+  Check(script);
+}
+
+TEST_CASE("vector: a hello with fewer tokens has those asked for that may be kept") {
+  VectorScript script = Begin("a hello with fewer tokens asks for each");
+  script.Connect();
+  const std::pair<const char*, KeepMode> calls[] = {{"by rule", KeepMode::kByRule},
+                                                    {"off", KeepMode::kOff}};
+  uint64_t token = 101;
+  for (const auto& [call, keep] : calls) {
+    script.Acquire(call, {.keep = keep});
+    script.Answer("acquire", Granted(Terms(0), token++));
+  }
+  script.At(100);
+  script.Disconnected();
+  script.At(200);
+  script.Connect(1);
+  script.Answer("keep", Json::array({7, 0}));
+  Check(script);
+}
+
+TEST_CASE("each vector is one that a test writes") {
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kDirectory)) {
+    files += entry.path().extension() == ".json" ? 1 : 0;
+  }
+  CHECK(files == 27);
+}
+
+}  // namespace
+}  // namespace nowcalls::client

@@ -1,0 +1,368 @@
+#include "unit/client/vector_script.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "base/hex.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::client {
+namespace {
+
+const char* FallbackName(Fallback fallback) {
+  switch (fallback) {
+    case Fallback::kFail: return "fail";
+    case Fallback::kByRule: return "rule";
+    case Fallback::kLocal: return "local";
+    case Fallback::kPass: return "pass";
+  }
+  return "?";
+}
+
+const char* KeepName(KeepMode keep) {
+  switch (keep) {
+    case KeepMode::kByRule: return "rule";
+    case KeepMode::kAlways: return "always";
+    case KeepMode::kOff: return "off";
+  }
+  return "?";
+}
+
+Json ValueOf(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  if (const auto* number = std::get_if<int64_t>(&value)) return *number;
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return nullptr;
+}
+
+Json MsOf(const std::optional<Milliseconds>& time) {
+  return time ? Json(time->count()) : Json(nullptr);
+}
+
+void AddOptions(const AcquireOptions& options, Json* step) {
+  (*step)["wait_ms"] = MsOf(options.wait);
+  (*step)["prioritized"] = options.prioritized;
+  (*step)["hold_ms"] = options.hold.count();
+  (*step)["keep"] = KeepName(options.keep);
+  (*step)["timeout_ms"] = MsOf(options.timeout);
+}
+
+void AddOptions(const RequestOptions& options, Json* step) {
+  (*step)["count"] = options.count;
+  (*step)["sleep"] = options.sleep;
+  (*step)["timeout_ms"] = MsOf(options.timeout);
+}
+
+Json TokenOf(const HeldPtr& held) {
+  return held == nullptr ? Json(nullptr) : Json(held->grant.token.value);
+}
+
+}  // namespace
+
+VectorScript::VectorScript(std::string name, ClientOptions options, uint64_t instance)
+    : name_(std::move(name)),
+      options_(std::move(options)),
+      instance_(instance),
+      session_(options_, Prng(1), 0, instance) {}
+
+// The connection.
+
+void VectorScript::Connected() {
+  asked_.clear();
+  connected_ = true;
+  session_.Connected(now_ms_);
+  Done(Step("connected"));
+}
+
+void VectorScript::DialFailed() {
+  session_.DialFailed("refused", now_ms_);
+  Json step = Step("dial_failed");
+  step["reason"] = "refused";
+  Done(std::move(step));
+}
+
+void VectorScript::Disconnected() {
+  session_.Disconnected("it broke", now_ms_);
+  connected_ = false;
+  Json step = Step("disconnected");
+  step["reason"] = "it broke";
+  Done(std::move(step));
+}
+
+void VectorScript::Connect(uint64_t resumed_tokens) {
+  Connected();
+  Answer("hello", Json::array({"1.0", 9, 2, resumed_tokens}));
+}
+
+VectorScript::Asked VectorScript::TakeAsked(std::string_view method) {
+  const auto found = std::find_if(asked_.begin(), asked_.end(),
+                                  [&](const Asked& asked) { return asked.method == method; });
+  if (found == asked_.end()) {
+    throw std::runtime_error(name_ + ": nothing has asked " + std::string(method));
+  }
+  Asked asked = *found;
+  asked_.erase(found);
+  return asked;
+}
+
+void VectorScript::Answer(std::string_view method, const Json& result) {
+  Receive(Json::array({1, TakeAsked(method).msgid, nullptr, result}));
+}
+
+void VectorScript::Refuse(std::string_view method, int code, const char* name) {
+  Receive(Json::array({1, TakeAsked(method).msgid, Json::array({code, name, "because"}), nullptr}));
+}
+
+void VectorScript::Lost(uint64_t token, const char* reason) {
+  Receive(Json::array({2, "lost", Json::array({token, 1001, reason})}));
+}
+
+void VectorScript::Receive(const Json& message) {
+  const std::string bytes = testing::ToMessagePack(message);
+  const Status understood = session_.Received(bytes, now_ms_);
+  if (!understood.ok()) throw std::runtime_error(name_ + ": " + understood.message());
+  Json step = Step("received");
+  step["bytes"] = ToHex(bytes);
+  step["shows"] = message;
+  Done(std::move(step));
+}
+
+void VectorScript::Tick() {
+  const Status ticked = session_.Tick(now_ms_);
+  Json step = Step("tick");
+  if (!ticked.ok()) step["hangs_up"] = ticked.message();
+  Done(std::move(step));
+}
+
+void VectorScript::TickDue() {
+  now_ms_ = session_.Wakeup();
+  Tick();
+}
+
+// Calls.
+
+void VectorScript::Ask(const std::string& call, Json step,
+                       const std::shared_ptr<AcquireCall>& acquire) {
+  acquire->tell = [this, call, told = acquire.get()](const nowcalls::Answer& answer,
+                                                     const std::vector<HeldPtr>& held) {
+    Json line = Json::object();
+    if (answer.ok()) {
+      Json tokens = Json::array();
+      for (size_t i = 0; i < held.size(); ++i) {
+        tokens.push_back(TokenOf(held[i]));
+        if (held[i] == nullptr) continue;
+        permits_[told->all ? call + "/" + std::to_string(i) : call] = held[i];
+      }
+      line["tokens"] = std::move(tokens);
+      line["now_calls"] = answer.now_calls;
+      line["level"] = answer.level;
+      if (told->all) line["wait_ms"] = told->wait.count();
+    }
+    Tell(call, answer, std::move(line));
+  };
+  step["call"] = call;
+  AddOptions(acquire->options, &step);
+  session_.Acquire(acquire, now_ms_);
+  request_ids_.push_back(acquire->request_id);
+  Done(std::move(step));
+}
+
+void VectorScript::Acquire(const std::string& call, const AcquireOptions& options, int64_t flow) {
+  auto acquire = std::make_shared<AcquireCall>();
+  acquire->demands = {{FlowId(flow), options.count, options.param}};
+  acquire->options = options;
+  Json step = Step("acquire");
+  step["flow"] = flow;
+  step["count"] = options.count;
+  step["param"] = ValueOf(options.param);
+  Ask(call, std::move(step), acquire);
+}
+
+void VectorScript::AcquireAll(const std::string& call, const std::vector<FlowDemand>& demands,
+                              const AcquireOptions& options) {
+  auto acquire = std::make_shared<AcquireCall>();
+  acquire->all = true;
+  acquire->demands = demands;
+  acquire->options = options;
+  Json items = Json::array();
+  for (const FlowDemand& demand : demands) {
+    items.push_back(
+        Json::array({demand.flow.value, demand.count, ValueOf(demand.param), demand.rate ? 1 : 0}));
+  }
+  Json step = Step("acquire_all");
+  step["items"] = std::move(items);
+  step["sleep"] = options.sleep;
+  Ask(call, std::move(step), acquire);
+}
+
+void VectorScript::Ask(const std::string& call, Json step, const std::shared_ptr<RateCall>& rate) {
+  rate->tell = [this, call](const Passed& passed) {
+    Json line = Json::object();
+    if (passed.ok()) {
+      line["remaining"] = passed.remaining;
+      line["wait_ms"] = passed.wait.count();
+    }
+    Tell(call, passed, std::move(line));
+  };
+  step["call"] = call;
+  step["flow"] = rate->flow.value;
+  AddOptions(rate->options, &step);
+  session_.Request(rate, now_ms_);
+  Done(std::move(step));
+}
+
+void VectorScript::Request(const std::string& call, const RequestOptions& options, int64_t flow) {
+  auto rate = std::make_shared<RateCall>();
+  rate->flow = FlowId(flow);
+  rate->options = options;
+  Json step = Step("request");
+  step["prioritized"] = options.prioritized;
+  Ask(call, std::move(step), rate);
+}
+
+void VectorScript::RequestParam(const std::string& call, const std::vector<Value>& values,
+                                const RequestOptions& options, int64_t flow) {
+  auto rate = std::make_shared<RateCall>();
+  rate->flow = FlowId(flow);
+  rate->by_value = true;
+  rate->values = values;
+  rate->options = options;
+  Json list = Json::array();
+  for (const Value& value : values) list.push_back(ValueOf(value));
+  Json step = Step("request_param");
+  step["values"] = std::move(list);
+  Ask(call, std::move(step), rate);
+}
+
+void VectorScript::Release(const std::string& permit, CallOutcome outcome) {
+  Json step = Step("release");
+  step["permit"] = permit;
+  step["outcome"] = CallOutcomeName(outcome);
+  const std::string call = "release " + permit;
+  session_.Release(
+      permits_.at(permit), outcome,
+      [this, call](const Released& released) {
+        Json line = Json::object();
+        line["lost"] = released.lost;
+        Tell(call, released, std::move(line));
+      },
+      now_ms_);
+  Done(std::move(step));
+}
+
+void VectorScript::Keep(const std::string& permit) {
+  Json step = Step("keep");
+  step["permit"] = permit;
+  session_.Keep(
+      permits_.at(permit),
+      [this, permit](const nowcalls::Kept& kept) {
+        Json line = Json::object();
+        line["hold_ms"] = kept.hold.count();
+        Tell("keep " + permit, kept, std::move(line));
+      },
+      now_ms_);
+  Done(std::move(step));
+}
+
+void VectorScript::Close() {
+  session_.Close(now_ms_);
+  Done(Step("close"));
+}
+
+// What has come of a step.
+
+Json VectorScript::Step(const char* what) const {
+  Json step = Json::object();
+  step["at_ms"] = now_ms_;
+  step["do"] = what;
+  return step;
+}
+
+void VectorScript::Tell(const std::string& call, const nowcalls::Answer& answer, Json told) {
+  told["call"] = call;
+  told["outcome"] = OutcomeName(answer.outcome);
+  if (answer.local) told["local"] = true;
+  if (answer.outcome == Outcome::kRefused && answer.refused_by != RefusedBy::kNone) {
+    told["refused_by"] = RefusedByName(answer.refused_by);
+    told["now_calls"] = answer.now_calls;
+    told["level"] = answer.level;
+  }
+  answers_.push_back(std::move(told));
+}
+
+std::string VectorScript::NameOf(const HeldPtr& held) const {
+  for (const auto& [name, permit] : permits_) {
+    if (permit == held) return name;
+  }
+  throw std::runtime_error(name_ + ": a token is lost that no caller has");
+}
+
+void VectorScript::CollectSent(Json* step) {
+  std::string sent(session_.output()->view());
+  session_.output()->Clear();
+  if (sent.empty()) return;
+  (*step)["sent"] = ToHex(sent);
+  Json shows = Json::array();
+  wire::MessageSplitter splitter;
+  for (size_t bytes = 0; !sent.empty(); sent.erase(0, bytes)) {
+    if (splitter.Next(sent, &bytes) != wire::MessageSplitter::Outcome::kMessage) {
+      throw std::runtime_error(name_ + ": a message is cut off");
+    }
+    shows.push_back(testing::FromMessagePack(sent.substr(0, bytes)));
+    const Json& message = shows[shows.size() - 1];
+    asked_.push_back({message[2].get<std::string>(), message[1]});
+  }
+  (*step)["sent_shows"] = std::move(shows);
+}
+
+void VectorScript::CollectValidity(Json* step) {
+  Json changed = Json::object();
+  for (const auto& [name, held] : permits_) {
+    const int64_t until_ms = held->validity.until_ms();
+    const auto noted = valid_until_.find(name);
+    if (held->grant.local || held->state != Held::State::kHeld) continue;
+    if (noted != valid_until_.end() && noted->second == until_ms) continue;
+    valid_until_[name] = until_ms;
+    changed[name] = until_ms;
+  }
+  if (!changed.empty()) (*step)["valid_until_ms"] = std::move(changed);
+}
+
+void VectorScript::Done(Json step) {
+  Session::Events events = session_.TakeEvents();
+  for (const CallPtr& call : events.finished) call->Notify();
+  Json lost = Json::array();
+  for (const HeldPtr& held : events.lost) {
+    lost.push_back(Json{{"permit", NameOf(held)}, {"reason", held->lost_reason}});
+  }
+  if (!lost.empty()) step["lost"] = std::move(lost);
+  if (!answers_.empty()) step["answers"] = std::exchange(answers_, Json::array());
+  if (connected_) CollectSent(&step);
+  CollectValidity(&step);
+  steps_.push_back(std::move(step));
+}
+
+std::string VectorScript::Text() const {
+  Json levels = Json::object();
+  for (const auto& [flow, level] : options_.local_levels) {
+    levels[std::to_string(flow.value)] = level;
+  }
+  Json client = Json::object();
+  client["namespace"] = options_.name_space;
+  client["client_id"] = options_.client_id;
+  client["instance"] = instance_;
+  client["timeout_ms"] = options_.timeout.count();
+  client["fallback"] = FallbackName(options_.fallback);
+  client["local_levels"] = std::move(levels);
+  client["exclusive"] = options_.exclusive;
+  std::string text = "{\n  \"name\": " + Json(name_).dump() + ",\n  \"client\": " + client.dump() +
+                     ",\n  \"request_ids\": " + request_ids_.dump() + ",\n  \"steps\": [\n";
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    text += "    " + steps_[i].dump() + (i + 1 < steps_.size() ? ",\n" : "\n");
+  }
+  return text + "  ]\n}\n";
+}
+
+}  // namespace nowcalls::client

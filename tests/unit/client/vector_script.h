@@ -1,0 +1,96 @@
+// VectorScript: a session's life, event by event, as a vector that sessions of other languages
+// play.
+//
+// A step is what the session's owner does (data/golden/sessions/README.md). Behind it stands what
+// came of it: the bytes for the server, what callers are told, what is lost, and until when which
+// permit is valid. The answers of the server are the script's.
+//
+// Thread: one at a time.
+#ifndef NOWCALLS_UNIT_CLIENT_VECTOR_SCRIPT_H_
+#define NOWCALLS_UNIT_CLIENT_VECTOR_SCRIPT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/session.h"
+#include "support/json.h"
+#include "support/rpc_client.h"
+
+namespace nowcalls::client {
+using testing::Json;
+
+class VectorScript {
+ public:
+  VectorScript(std::string name, ClientOptions options, uint64_t instance);
+
+  // When the next steps happen.
+  void At(int64_t ms) { now_ms_ = ms; }
+
+  // The connection.
+  void Connected();
+  void DialFailed();
+  void Disconnected();
+  // Says hello's answer, too.
+  void Connect(uint64_t resumed_tokens = 0);
+  // To the oldest request of this method that has none.
+  void Answer(std::string_view method, const Json& result);
+  void Refuse(std::string_view method, int code, const char* name);
+  void Lost(uint64_t token, const char* reason);
+  void Tick();
+  // When the session wants it.
+  void TickDue();
+
+  // Calls, under names.
+  void Acquire(const std::string& call, const AcquireOptions& options = {}, int64_t flow = 1001);
+  void AcquireAll(const std::string& call, const std::vector<FlowDemand>& demands,
+                  const AcquireOptions& options = {});
+  void Request(const std::string& call, const RequestOptions& options = {}, int64_t flow = 5001);
+  void RequestParam(const std::string& call, const std::vector<Value>& values,
+                    const RequestOptions& options = {}, int64_t flow = 4002);
+  void Release(const std::string& permit, CallOutcome outcome = CallOutcome::kOk);
+  void Keep(const std::string& permit);
+  void Close();
+
+  const std::string& name() const { return name_; }
+  // The vector as text, a line for each step.
+  std::string Text() const;
+
+ private:
+  struct Asked {
+    std::string method;
+    Json msgid;
+  };
+
+  Json Step(const char* what) const;
+  void Receive(const Json& message);
+  void Ask(const std::string& call, Json step, const std::shared_ptr<AcquireCall>& acquire);
+  void Ask(const std::string& call, Json step, const std::shared_ptr<RateCall>& rate);
+  Asked TakeAsked(std::string_view method);
+  // Adds the step, with what has come of it.
+  void Done(Json step);
+  void CollectSent(Json* step);
+  void CollectValidity(Json* step);
+  void Tell(const std::string& call, const nowcalls::Answer& answer, Json told);
+  std::string NameOf(const HeldPtr& held) const;
+
+  const std::string name_;
+  const ClientOptions options_;
+  const uint64_t instance_;
+  Session session_;
+  int64_t now_ms_ = 0;
+  bool connected_ = false;
+  std::vector<Asked> asked_;
+  std::map<std::string, HeldPtr> permits_;
+  std::map<std::string, int64_t> valid_until_;  // As last noted.
+  Json answers_ = Json::array();                // Of the step that goes on.
+  Json request_ids_ = Json::array();
+  std::vector<Json> steps_;
+};
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_UNIT_CLIENT_VECTOR_SCRIPT_H_
