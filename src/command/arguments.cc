@@ -155,6 +155,8 @@ class Parser {
     CLI::App* const exec =
         Add(Command::kExec, "exec", "Runs a command while it holds a token, like flock");
     exec->footer(kExecFooter);
+    arguments_.acquire.keep = KeepMode::kAlways;
+    arguments_.client.fallback = Fallback::kByRule;
     AddAcquireOptions(exec);
     exec->add_option_function<std::string>(
             "--on-lost",
@@ -163,9 +165,17 @@ class Parser {
                                    : text == "kill" ? OnLost::kKill
                                                     : OnLost::kIgnore;
             },
-            "When the token is lost: ignore [default]; term: SIGTERM, and SIGKILL after 10 s; kill")
+            "When the token is lost: ignore [default]; kill: SIGKILL to the command and to all "
+            "that it started; term: SIGTERM, and SIGKILL after 10 s. Under term and kill nothing "
+            "of them outlives the token")
         ->check(CLI::IsMember({"ignore", "term", "kill"}))
         ->type_name("WHAT");
+    exec->add_option_function<std::string>(
+            "--forward-to",
+            [this](const std::string& text) { arguments_.signals_to_all = text == "all"; },
+            "Signals are passed on to the command [default], or to all that it started")
+        ->check(CLI::IsMember({"command", "all"}))
+        ->type_name("WHOM");
     exec->add_option_function<std::string>(
             "--fallback",
             [this](const std::string& text) {
@@ -173,8 +183,21 @@ class Parser {
                                            : text == "pass" ? Fallback::kPass
                                                             : Fallback::kFail;
             },
-            "No server answers: fail [default]; pass: run without a token; rule: as the rule says")
-        ->check(CLI::IsMember({"fail", "rule", "pass"}))
+            "No server answers: rule [default]: run without a token, or up to this process's share "
+            "of the level, as the rule said when it was last seen; pass: run without one; fail: do "
+            "not run")
+        ->check(CLI::IsMember({"rule", "pass", "fail"}))
+        ->type_name("WHAT");
+    exec->add_option_function<std::string>(
+            "--keep",
+            [this](const std::string& text) {
+              arguments_.acquire.keep = text == "rule"  ? KeepMode::kByRule
+                                        : text == "off" ? KeepMode::kOff
+                                                        : KeepMode::kAlways;
+            },
+            "The token is kept as long as the command runs: always [default]; rule: as its "
+            "resourceTimeoutStrategy says; off: it is lost when its hold ends")
+        ->check(CLI::IsMember({"always", "rule", "off"}))
         ->type_name("WHAT");
     AddInteger<int>(exec, "--refused-code", "Exit code in place of 120 and 121", 0, 255,
                     [this](int code) { arguments_.refused_code = code; })
@@ -251,6 +274,10 @@ class Parser {
     const bool by_session = arguments_.command == Command::kAcquire ||
                             arguments_.command == Command::kRelease ||
                             arguments_.command == Command::kKeep;
+    if (by_session) {
+      client.rejoin = true;               // Each command is a process of its own.
+      client.fallback = Fallback::kFail;  // A token that no server knows helps no later command.
+    }
     if (by_session && client.client_id.empty()) {
       throw CLI::ValidationError("--client-id",
                                  "is required: the token belongs to the session of that name");

@@ -40,8 +40,9 @@ struct Arguments {
   std::vector<FlowDemand> flows{};  // exec, acquire: at least one. flow, top: the one.
   AcquireOptions acquire{};
   OnLost on_lost = OnLost::kIgnore;
-  bool needs_rule = true;  // A flow without a rule is a refusal.
-  int refused_code = -1;   // Exit code instead of kExitRefused and kExitWaitedInVain; -1: none.
+  bool signals_to_all = false;  // Of exec: not to the command alone.
+  bool needs_rule = true;       // A flow without a rule is a refusal.
+  int refused_code = -1;  // Exit code instead of kExitRefused and kExitWaitedInVain; -1: none.
   bool quiet = false;
   std::vector<std::string> argv{};  // Of the command.
 

@@ -25,8 +25,9 @@
 namespace nowcalls::command {
 namespace {
 
-constexpr int64_t kKillAfterMs = 10'000;  // SIGTERM.
 constexpr Milliseconds kCloseTimeout{2000};
+constexpr int64_t kTellAgainMinMs = 10;
+constexpr int64_t kTellAgainMaxMs = 60'000;
 
 void ComplainOfExec(const Arguments& arguments, const std::string& what) {
   if (!arguments.quiet) Complain(what);
@@ -148,8 +149,7 @@ std::string Joined(const std::vector<Permit>& permits, uint64_t (*of)(const Gran
   return text;
 }
 
-// For the command. The client id is not among them: another process under it would keep this
-// session online after this one has died.
+// For the command. Not the client id: the session is this process's alone.
 std::vector<std::pair<std::string, std::string>> VariablesOf(const ClientOptions& client,
                                                              const std::vector<Permit>& permits) {
   std::string servers;
@@ -166,29 +166,52 @@ std::vector<std::pair<std::string, std::string>> VariablesOf(const ClientOptions
   };
 }
 
-// Until the command has ended. Its exit code, or kExitLost if it was stopped for a lost token.
-int WaitFor(const Arguments& arguments, Running* running, LostToken* lost) {
-  bool stopped = false;
-  int64_t kill_at_ms = INT64_MAX;
-  for (;;) {
-    const int64_t left_ms = std::max<int64_t>(0, kill_at_ms - BoottimeMs());
-    const int timeout_ms = kill_at_ms == INT64_MAX ? -1 : static_cast<int>(left_ms);
-    if (const auto ended = running->Wait(lost->fd(), timeout_ms)) {
-      return stopped ? kExitLost : *ended;
-    }
-    if (BoottimeMs() >= kill_at_ms) {
-      running->Signal(SIGKILL);
-      kill_at_ms = INT64_MAX;
-    }
-    const std::string what = lost->Take();
-    if (what.empty()) continue;
-    ComplainOfExec(arguments, what);
-    if (arguments.on_lost == OnLost::kIgnore || stopped) continue;
-    stopped = true;
-    const bool at_once = arguments.on_lost == OnLost::kKill;
-    running->Signal(at_once ? SIGKILL : SIGTERM);
-    if (!at_once) kill_at_ms = BoottimeMs() + kKillAfterMs;
+bool IsLocal(const AllAcquired& acquired) {
+  return !acquired.permits.empty() && acquired.permits.front().grant().local;
+}
+
+// Until when all of them are surely held.
+int64_t ValidToMs(const std::vector<Permit>& permits) {
+  int64_t valid_to_ms = INT64_MAX;
+  for (const Permit& permit : permits) {
+    valid_to_ms = std::min<int64_t>(valid_to_ms, permit.valid_until().count());
   }
+  return valid_to_ms;
+}
+
+// Tells the guard until when to let the command run, and returns when to tell again, in ms from
+// now: well before that. Keeps and contact move it on.
+int TellValidTo(const std::vector<Permit>& permits, Running* running) {
+  const int64_t valid_to_ms = ValidToMs(permits);
+  if (valid_to_ms == INT64_MAX) return -1;
+  running->TellValidTo(valid_to_ms);
+  const int64_t left_ms = valid_to_ms - BoottimeMs();
+  return static_cast<int>(std::clamp(left_ms / 4, kTellAgainMinMs, kTellAgainMaxMs));
+}
+
+// Until the command has ended.
+Ended WaitFor(const Arguments& arguments, const std::vector<Permit>& permits, Running* running,
+              LostToken* lost) {
+  const bool guarded = arguments.on_lost != OnLost::kIgnore;
+  bool told = false;
+  for (;;) {
+    const auto ended = running->Wait(lost->fd(), guarded ? TellValidTo(permits, running) : -1);
+    std::string what = lost->Take();
+    // The guard's own clock was first.
+    if (what.empty() && ended && ended->was_lost && !told) what = "lost the token";
+    if (!what.empty()) {
+      if (!ended) running->TellLost();  // Before stderr, which may hang.
+      ComplainOfExec(arguments, what);
+      told = true;
+    }
+    if (ended) return *ended;
+  }
+}
+
+// What the server hears of the call.
+CallOutcome OutcomeOf(const Ended& ended) {
+  if (ended.was_lost) return CallOutcome::kTimeout;
+  return ended.exit_code == 0 ? CallOutcome::kOk : CallOutcome::kFailed;
 }
 
 int StartFailed(const Arguments& arguments, int error) {
@@ -232,7 +255,7 @@ bool TellTokens(const Arguments& arguments, const std::vector<Permit>& permits) 
 }  // namespace
 
 int Exec(const Arguments& arguments) {
-  Running running;
+  Running running(arguments.on_lost, arguments.signals_to_all);
   LostToken lost;
   Answered answered;
   const auto client = StartClient(arguments);
@@ -255,14 +278,22 @@ int Exec(const Arguments& arguments) {
     ComplainOfExec(arguments, acquired.message);
     return ExitCodeOf(arguments, acquired);
   }
-  const int error = running.Start(arguments.argv, VariablesOf(arguments.client, acquired.permits),
-                                  arguments.on_lost != OnLost::kIgnore);
-  const int code = error != 0 ? StartFailed(arguments, error) : WaitFor(arguments, &running, &lost);
-  for (Permit& permit : acquired.permits) permit.ReleaseAsync();
+  if (IsLocal(acquired)) {
+    const std::string why = (*client)->stats().why_offline;
+    ComplainOfExec(arguments, "no server grants a token now" +
+                                  (why.empty() ? "" : " (" + why + ")") +
+                                  "; the command runs without one, as --fallback says");
+  }
+  (void)TellValidTo(acquired.permits, &running);
+  const int error = running.Start(arguments.argv, VariablesOf(arguments.client, acquired.permits));
+  const Ended ended = error != 0 ? Ended{.exit_code = StartFailed(arguments, error)}
+                                 : WaitFor(arguments, acquired.permits, &running, &lost);
+  for (Permit& permit : acquired.permits) permit.ReleaseAsync(OutcomeOf(ended));
   const Status closed = (*client)->Close(kCloseTimeout);
   if (!closed.ok()) ComplainOfExec(arguments, closed.message());
-  if (code == 128 + SIGINT && running.ended_by() == SIGINT) EndBySigint();
-  return code;
+  if (ended.was_lost) return kExitLost;
+  if (ended.signal == SIGINT) EndBySigint();
+  return ended.exit_code;
 }
 
 int AcquireForScript(const Arguments& arguments) {

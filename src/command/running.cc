@@ -1,38 +1,72 @@
 #include "command/running.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
+
+#include "command/descendants.h"
 
 namespace nowcalls::command {
 namespace {
 
-constexpr int kPassedOn[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
-                             SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
+// Faults are this process's own. SIGKILL and SIGSTOP cannot be blocked.
+constexpr int kNotRead[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGKILL, SIGSTOP};
 
-// Of the signals that are passed on, those that are not ignored, and SIGCHLD.
+bool IsOneOf(int number, std::initializer_list<int> numbers) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+// What is neither ignored nor of a fault, and SIGCHLD.
 sigset_t ReadSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int number : kPassedOn) {
+  for (int number = 1; number <= SIGRTMAX; ++number) {
     struct sigaction action {};
-    sigaction(number, nullptr, &action);
+    if (sigaction(number, nullptr, &action) != 0) continue;  // The C library's own.
     if (action.sa_handler != SIG_IGN) sigaddset(&signals, number);
   }
-  sigaddset(&signals, SIGCHLD);
+  for (const int number : kNotRead) sigdelset(&signals, number);
   return signals;
 }
 
+// A terminal signals the whole process group, and the command is in it. When a line is hung up it
+// signals the leader of the session alone.
+bool CameToTheCommand(const signalfd_siginfo& signal) {
+  const int number = static_cast<int>(signal.ssi_signo);
+  if (signal.ssi_code != SI_KERNEL) return false;
+  if (number == SIGHUP || number == SIGCONT) return getsid(0) != getpid();
+  return IsOneOf(number, {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH});
+}
+
+// While there is no command: a request to end, or the end of a time that was set for it.
+bool AsksToEnd(int number) {
+  return IsOneOf(number,
+                 {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU});
+}
+
+// Of children: the guard, which has reported before, and orphans.
+void ReapAll() {
+  while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+}
+
+Ended EndedWith(int status, bool was_lost) {
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return {.exit_code = signal != 0 ? 128 + signal : WEXITSTATUS(status),
+          .signal = signal,
+          .was_lost = was_lost};
+}
+
 // That of this process, with `variables` added or replaced.
-std::vector<std::string> Environment(
+std::vector<std::string> EnvironmentWith(
     const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> merged;
   merged.reserve(variables.size());
@@ -56,22 +90,23 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
   return pointers;
 }
 
-bool AsksToEnd(int signal) {
-  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
-}
-
 }  // namespace
 
-Running::Running() {
+Running::Running(OnLost on_lost, bool to_all) : on_lost_(on_lost), to_all_(to_all) {
   // If it is ignored, the kernel reaps children, and their exit codes are gone.
   signal(SIGCHLD, SIG_DFL);
-  const sigset_t signals = ReadSignals();
-  sigprocmask(SIG_BLOCK, &signals, &before_);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sigset_t signals = ReadSignals();
+  sigset_t blocked = signals;
+  // Ignoring it would have the command ignore it, too.
+  sigdelset(&signals, SIGPIPE);
+  sigprocmask(SIG_BLOCK, &blocked, &before_);
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 Running::~Running() {
   if (signal_fd_ >= 0) close(signal_fd_);
+  if (guard_fd_ >= 0) close(guard_fd_);
 }
 
 int Running::WaitForEvent(int event_fd) {
@@ -83,82 +118,94 @@ int Running::WaitForEvent(int event_fd) {
       const int number = static_cast<int>(signal.ssi_signo);
       if (AsksToEnd(number)) return number;
       if (number == SIGTSTP) raise(SIGSTOP);
+      if (number == SIGCHLD) ReapAll();
     }
     if (fds[1].revents != 0) return 0;
   }
 }
 
 int Running::Start(const std::vector<std::string>& argv,
-                   const std::vector<std::pair<std::string, std::string>>& variables,
-                   bool dies_with_us) {
-  int report[2];  // Closed by a successful exec.
-  if (signal_fd_ < 0 || pipe2(report, O_CLOEXEC) != 0) return errno;
+                   const std::vector<std::pair<std::string, std::string>>& variables) {
+  int ends[2];
+  if (signal_fd_ < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return errno;
+  }
   std::vector<std::string> arguments = argv;
-  std::vector<std::string> environment = Environment(variables);
+  std::vector<std::string> environment = EnvironmentWith(variables);
   const std::vector<char*> argument_pointers = Pointers(&arguments);
   const std::vector<char*> environment_pointers = Pointers(&environment);
-  const pid_t parent = getpid();
-  child_ = fork();
-  if (child_ == 0) {
-    // Only async-signal-safe calls: other threads may have held locks.
-    if (dies_with_us) {
-      prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (getppid() != parent) raise(SIGTERM);  // It died before.
-    }
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
-    execvpe(argument_pointers[0], argument_pointers.data(), environment_pointers.data());
-    const int error = errno;
-    [[maybe_unused]] const ssize_t written = write(report[1], &error, sizeof(error));
-    _exit(127);
+  const pid_t guard = fork();
+  if (guard == 0) {
+    close(ends[0]);
+    RunGuard({.argv = argument_pointers.data(),
+              .environment = environment_pointers.data(),
+              .mask = before_,
+              .on_lost = on_lost_,
+              .valid_to_ms = valid_to_ms_},
+             ends[1]);
   }
-  int error = child_ < 0 ? errno : 0;
-  close(report[1]);
-  if (child_ > 0 && read(report[0], &error, sizeof(error)) == sizeof(error)) {
-    waitpid(child_, nullptr, 0);
-  }
-  close(report[0]);
-  return error;
+  const int error = errno;
+  close(ends[1]);
+  guard_fd_ = ends[0];
+  if (guard < 0) return error;
+  GuardReport report;
+  if (recv(guard_fd_, &report, sizeof(report), 0) != sizeof(report)) return ECHILD;
+  return report.value;
 }
 
-std::optional<int> Running::Wait(int event_fd, int timeout_ms) {
-  pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {event_fd, POLLIN, 0}};
-  poll(fds, 2, timeout_ms);
+std::optional<Ended> Running::Wait(int event_fd, int timeout_ms) {
+  pollfd fds[3] = {{signal_fd_, POLLIN, 0}, {event_fd, POLLIN, 0}, {guard_fd_, POLLIN, 0}};
+  poll(fds, 3, timeout_ms);
   signalfd_siginfo signal{};
-  while (read(signal_fd_, &signal, sizeof(signal)) == sizeof(signal)) {
-    if (!TakeSignal(signal)) continue;
-    if (const auto ended = Reap()) return ended;
-  }
-  return std::nullopt;
+  while (read(signal_fd_, &signal, sizeof(signal)) == sizeof(signal)) TakeSignal(signal);
+  return TakeReports();
 }
 
-bool Running::TakeSignal(const signalfd_siginfo& signal) const {
-  const int number = static_cast<int>(signal.ssi_signo);
-  if (number == SIGCHLD) return true;
-  // A terminal signals the whole process group, and the command is in it.
-  if (signal.ssi_code != SI_KERNEL) Signal(number);
-  return false;
+void Running::TellValidTo(int64_t valid_to_ms) {
+  if (valid_to_ms == valid_to_ms_) return;
+  valid_to_ms_ = valid_to_ms;
+  if (guard_fd_ < 0) return;  // The guard begins with it.
+  Order({.kind = GuardOrder::Kind::kValidTo, .valid_to_ms = valid_to_ms});
 }
 
-std::optional<int> Running::Reap() {
-  int status = 0;
-  if (waitpid(child_, &status, WNOHANG | WUNTRACED) != child_) return std::nullopt;
-  if (WIFSTOPPED(status)) {
+void Running::TakeSignal(const signalfd_siginfo& signal) {
+  if (signal.ssi_signo == SIGCHLD) return ReapAll();
+  if (CameToTheCommand(signal)) return;
+  Order({.kind = GuardOrder::Kind::kSignal,
+         .to_all = to_all_,
+         .signal = static_cast<int>(signal.ssi_signo)});
+}
+
+std::optional<Ended> Running::TakeReports() {
+  GuardReport report;
+  for (;;) {
+    const ssize_t size = recv(guard_fd_, &report, sizeof(report), MSG_DONTWAIT);
+    // The guard left an order unread: its last report comes behind this error.
+    if (size < 0 && errno == ECONNRESET) continue;
+    if (size < 0) return std::nullopt;
+    if (size != sizeof(report)) return EndWithoutGuard();
+    if (report.kind == GuardReport::Kind::kEnded) return EndedWith(report.value, report.was_lost);
     // Job control stopped the command: this process stops too, so that the shell sees it. When the
     // shell continues this process, the command continues. SIGSTOP for the command alone is no job
     // control; nobody would continue this process.
-    if (WSTOPSIG(status) != SIGSTOP) {
-      raise(SIGSTOP);
-      Signal(SIGCONT);
-    }
-    return std::nullopt;
+    if (report.value == SIGSTOP) continue;
+    raise(SIGSTOP);
+    Order({.kind = GuardOrder::Kind::kSignal, .signal = SIGCONT});
   }
-  child_ = -1;
-  ended_by_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  return ended_by_ != 0 ? 128 + ended_by_ : WEXITSTATUS(status);
 }
 
-void Running::Signal(int signal) const {
-  if (child_ > 0) kill(child_, signal);
+// The guard was killed. Who holds the command no longer is this process, so the command ends: it
+// and what it started have become children of this process.
+Ended Running::EndWithoutGuard() {
+  while (SignalDescendants(SIGKILL) > 0) {
+    poll(nullptr, 0, 10);
+    ReapAll();
+  }
+  return EndedWith(SIGKILL, false);
+}
+
+void Running::Order(const GuardOrder& order) const {
+  send(guard_fd_, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void EndBySigint() {

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <tuple>
 
@@ -45,18 +46,66 @@ std::string Line(const char* format, auto... values) {
   return text;
 }
 
-std::string FlowLine(const wire::FlowRow& flow, const TopRates& rates, int64_t now_ms,
-                     bool selected) {
-  const std::string level = flow.level ? std::to_string(*flow.level) : "-";
-  return Line("%c %10" PRId64 "  %s %9" PRIu64 " %9s %7" PRIu64 " %7s %9.0f %9.0f  ",
-              selected ? '>' : ' ', flow.flow_id, Bar(flow).c_str(), uint64_t{flow.now_calls},
-              level.c_str(), uint64_t{flow.waiters.value_or(0)},
-              Since(flow.oldest_issued_ms, now_ms).c_str(),
-              rates.GrantedPerSecond(wire::KeyOf(flow)),
-              rates.RefusedPerSecond(wire::KeyOf(flow))) +
-         TerminalText(flow.resource) +
+struct Column {
+  const char* title;
+  int width;   // Negative: its text begins at the left.
+  int leaves;  // Which narrow screens leave it out: the lowest first; 0: none.
+};
+constexpr Column kColumns[] = {
+    {"FLOW", 10, 0},   {" FULL", -11, 1}, {"CALLS", 9, 0},     {"LEVEL", 9, 0},
+    {"WAITING", 7, 5}, {"OLDEST", 7, 3},  {"GRANTED/S", 9, 2}, {"REFUSED/S", 9, 4},
+};
+constexpr int kLeavesMax = 5;
+constexpr size_t kResourceColumnsMax = 24;  // That other columns are left out for.
+
+std::vector<std::string> Cells(const wire::FlowRow& flow, const TopRates& rates, int64_t now_ms) {
+  return {std::to_string(flow.flow_id),
+          " " + Bar(flow),
+          std::to_string(flow.now_calls),
+          flow.level ? std::to_string(*flow.level) : "-",
+          std::to_string(flow.waiters.value_or(0)),
+          Since(flow.oldest_issued_ms, now_ms),
+          Line("%.0f", rates.GrantedPerSecond(wire::KeyOf(flow))),
+          Line("%.0f", rates.RefusedPerSecond(wire::KeyOf(flow)))};
+}
+
+std::string Resource(const wire::FlowRow& flow) {
+  return TerminalText(flow.resource) +
          (wire::KeyOf(flow).kind == FlowKind::kValue ? "  (by value)" : "") +
          (flow.draining ? "  (draining)" : "") + (flow.removed ? "  (no rule)" : "");
+}
+
+// Columns whose `leaves` is at most this are left out, so that a narrow screen shows resources.
+int LeftOut(const std::vector<wire::FlowRow>& flows, size_t columns) {
+  size_t needed = 0;
+  for (const wire::FlowRow& flow : flows) needed = std::max(needed, Resource(flow).size());
+  needed = std::min(needed, kResourceColumnsMax) + 3;  // The mark, and the gap before a resource.
+  for (const Column& column : kColumns) needed += static_cast<size_t>(std::abs(column.width)) + 1;
+  int left_out = 0;
+  while (needed > columns && left_out <= kLeavesMax) {
+    ++left_out;
+    for (const Column& column : kColumns) {
+      if (column.leaves == left_out) needed -= static_cast<size_t>(std::abs(column.width)) + 1;
+    }
+  }
+  return left_out;
+}
+
+std::string Row(char mark, int left_out, const std::vector<std::string>& cells,
+                const std::string& resource) {
+  std::string row(1, mark);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Column& column = kColumns[i];
+    if (column.leaves != 0 && column.leaves <= left_out) continue;
+    row += Line(" %*s", column.width, cells[i].c_str());
+  }
+  return row + "  " + resource;
+}
+
+std::string HeadRow(int left_out) {
+  std::vector<std::string> titles;
+  for (const Column& column : kColumns) titles.emplace_back(column.title);
+  return Row(' ', left_out, titles, "RESOURCE");
 }
 
 // Whose a token or a wait is. The instance tells processes of one client id apart.
@@ -144,10 +193,9 @@ void SortFlows(TopOrder order, const TopRates& rates, std::vector<wire::FlowRow>
 
 std::vector<std::string> TopLines(const TopSnapshot& snapshot, const TopRates& rates,
                                   const TopState& state, size_t rows, size_t columns) {
-  std::vector<std::string> lines = {
-      Head(snapshot, state), ShownText(state.problem),
-      Line("  %10s  %-10s %9s %9s %7s %7s %9s %9s  %s", "FLOW", "FULL", "CALLS", "LEVEL", "WAITING",
-           "OLDEST", "GRANTED/S", "REFUSED/S", "RESOURCE")};
+  const int left_out = LeftOut(snapshot.flows, columns);
+  std::vector<std::string> lines = {Head(snapshot, state), ShownText(state.problem),
+                                    HeadRow(left_out)};
   std::vector<std::string> details;
   if (state.chosen != 0) details = Details(snapshot, state.chosen);
   const size_t room = rows > kHeadLines ? rows - kHeadLines : 0;
@@ -156,7 +204,9 @@ std::vector<std::string> TopLines(const TopSnapshot& snapshot, const TopRates& r
   const size_t shown = std::min(snapshot.flows.size(), room - for_details);
   const size_t first = state.selected < shown ? 0 : state.selected - shown + 1;
   for (size_t i = first; i < first + shown && i < snapshot.flows.size(); ++i) {
-    lines.push_back(FlowLine(snapshot.flows[i], rates, snapshot.ledger_ms, i == state.selected));
+    const wire::FlowRow& flow = snapshot.flows[i];
+    lines.push_back(Row(i == state.selected ? '>' : ' ', left_out,
+                        Cells(flow, rates, snapshot.ledger_ms), Resource(flow)));
   }
   lines.insert(lines.end(), details.begin(),
                details.begin() + static_cast<std::ptrdiff_t>(for_details));

@@ -33,11 +33,16 @@ constexpr uint32_t kDetailRowsMax = 100;  // Of holders, and of waiters.
 constexpr size_t kOnceRows = 1000;
 constexpr size_t kOnceColumns = 200;
 
-// The first address that answers.
+// The first address that answers. Each has its share of the time that is left.
 Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
   Status failure;
-  for (const std::string& address : arguments.client.addresses) {
-    auto client = BlockingClient::Connect(address, arguments.client.timeout.count());
+  const std::vector<std::string>& addresses = arguments.client.addresses;
+  const int64_t timeout_ms = arguments.client.timeout.count();
+  const int64_t deadline_ms = BoottimeMs() + timeout_ms;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const int64_t left_ms = std::max<int64_t>(0, deadline_ms - BoottimeMs());
+    const int64_t share_ms = left_ms / static_cast<int64_t>(addresses.size() - i);
+    auto client = BlockingClient::Connect(addresses[i], timeout_ms, share_ms);
     if (client.ok()) return client;
     failure = client.status();
   }
@@ -65,8 +70,8 @@ Result<double> RoundTrip(const Arguments& arguments, std::unique_ptr<BlockingCli
   return static_cast<double>(MonotonicNs() - begin_ns) / 1e6;
 }
 
-// As many as top shows. A server whose pages never end is left after kPagesMax of them.
-Result<std::vector<wire::FlowRow>> AllFlows(BlockingClient* client) {
+// As many as top shows. A server whose pages never end, or come slowly, is left.
+Result<std::vector<wire::FlowRow>> AllFlows(BlockingClient* client, int64_t deadline_ms) {
   std::vector<wire::FlowRow> flows;
   uint64_t cursor = 0;
   for (int pages = 0; pages < kPagesMax && flows.size() < kFlowsMax; ++pages) {
@@ -75,16 +80,19 @@ Result<std::vector<wire::FlowRow>> AllFlows(BlockingClient* client) {
     std::move(page->rows.begin(), page->rows.end(), std::back_inserter(flows));
     cursor = page->next_cursor;
     if (cursor == 0) break;
+    if (BoottimeMs() >= deadline_ms) {
+      return Status::OutcomeUnknown("the server has not listed its flows in time");
+    }
   }
   return flows;
 }
 
-Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen) {
+Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen, int64_t timeout_ms) {
   TopSnapshot snapshot;
   const Result<uint64_t> ledger_ms = client->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();
   snapshot.ledger_ms = static_cast<int64_t>(*ledger_ms);
-  auto flows = AllFlows(client);
+  auto flows = AllFlows(client, BoottimeMs() + timeout_ms);
   if (!flows.ok()) return flows.status();
   snapshot.flows = *std::move(flows);
   if (chosen == 0) return snapshot;
@@ -114,7 +122,8 @@ class Watch {
       if (client.ok()) client_ = *std::move(client);
     }
     if (client_ != nullptr) {
-      Result<TopSnapshot> snapshot = Look(client_.get(), state_.chosen);
+      Result<TopSnapshot> snapshot =
+          Look(client_.get(), state_.chosen, arguments_.client.timeout.count());
       status = snapshot.status();
       if (snapshot.ok()) {
         snapshot_ = *std::move(snapshot);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "command/exec_runs.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/sample.h"
@@ -18,55 +19,6 @@
 
 namespace nowcalls::testing {
 namespace {
-
-std::vector<std::string> ExecArgv(const std::string& address, std::vector<std::string> options,
-                                  const std::vector<std::string>& command) {
-  std::vector<std::string> argv = {ProductBinary("nowcalls"), "exec", "--server", address};
-  argv.insert(argv.end(), options.begin(), options.end());
-  argv.emplace_back("--");
-  argv.insert(argv.end(), command.begin(), command.end());
-  return argv;
-}
-
-Finished RunExec(const TestServer& server, std::vector<std::string> options,
-                 const std::vector<std::string>& command) {
-  return RunProgram(ExecArgv(server.address(), std::move(options), command));
-}
-
-// A command that runs until it is told to end.
-class Sleeper {
- public:
-  Sleeper(const TestServer& server, const TempDir& dir, std::vector<std::string> options)
-      : out_(dir.Sub("sleeper")), err_(dir.Sub("sleeper.err")) {
-    Process::Options process;
-    process.argv = ExecArgv(server.address(), std::move(options),
-                            {"/bin/sh", "-c",
-                             "trap 'echo term; exit 7' TERM; trap 'echo usr1' USR1; echo up; "
-                             "while :; do sleep 0.05; done"});
-    process.stdout_path = out_;
-    process.stderr_path = err_;
-    process_.emplace(process);
-    REQUIRE(PollUntil(kPatienceMs, [&] { return Contains(out(), "up"); }));
-  }
-  // exec leaves its command behind if it is killed.
-  ~Sleeper() {
-    process_->Signal(SIGTERM);
-    process_->Wait();
-  }
-  std::string out() const { return ReadFileToString(out_); }
-  std::string err() const { return ReadFileToString(err_); }
-  Process& process() { return *process_; }
-
- private:
-  const std::string out_;
-  const std::string err_;
-  std::optional<Process> process_;
-};
-
-int64_t InProgress(const TestServer& server) {
-  RpcClient rpc = server.Connect();
-  return rpc.Call("flow", {7}).result.at("now_calls").get<int64_t>();
-}
 
 // Each run counts itself in and out of a file under a lock, and notes how many are inside.
 std::string CounterScript(const TempDir& dir) {
@@ -192,13 +144,16 @@ TEST_CASE("what keeps the command from running has exit codes of its own") {
   CHECK(RunExec(server, {"--flow", "7", "--refused-code", "1"}, command).exit_code == 1);
   CHECK(RunExec(server, {"--flow", "7", "--quiet"}, command).err.empty());
   CHECK(RunExec(server, {"--flow", "7", "--wait", "20ms"}, command).exit_code == 121);
-  const Finished unreachable =
-      RunProgram(ExecArgv("127.0.0.1:1", {"--flow", "7", "--timeout", "200ms"}, command));
+  const Finished unreachable = RunProgram(ExecArgv(
+      "127.0.0.1:1", {"--flow", "7", "--timeout", "200ms", "--fallback", "fail"}, command));
   CHECK(unreachable.exit_code == 122);
   CHECK(Contains(unreachable.err, "Connection refused"));
-  const Finished passed =
-      RunProgram(ExecArgv("127.0.0.1:1", {"--flow", "7", "--fallback", "pass"}, command));
-  CHECK(passed.out == "ran\n");
+  for (const char* fallback : {"pass", "rule"}) {
+    const Finished passed = RunProgram(ExecArgv(
+        "127.0.0.1:1", {"--flow", "7", "--timeout", "200ms", "--fallback", fallback}, command));
+    CHECK(passed.out == "ran\n");
+    CHECK(Contains(passed.err, "the command runs without one, as --fallback says\n"));
+  }
 }
 
 TEST_CASE("signals are passed on, and the token is kept and then released") {
@@ -216,6 +171,32 @@ TEST_CASE("signals are passed on, and the token is kept and then released") {
   CHECK(sleeper.process().Wait() == 7);
   CHECK(InProgress(server) == 0);
   CHECK(RunExec(server, {"--flow", "7"}, {"/bin/sh", "-c", "kill -9 $$"}).exit_code == 128 + 9);
+}
+
+TEST_CASE("by default a command runs without a server, since no rule says otherwise") {
+  const Finished ran = RunProgram(
+      ExecArgv("127.0.0.1:1", {"--flow", "7", "--timeout", "200ms"}, {"/bin/echo", "ran"}));
+  CHECK(ran.exit_code == 0);
+  CHECK(ran.out == "ran\n");
+}
+
+TEST_CASE("exec keeps its token whatever the rule says, unless it is asked not to") {
+  TestServer server(RuleJson(7, 1, {{"resourceTimeout", 200}, {"resourceTimeoutStrategy", 1}}));
+  const TempDir dir;
+  for (const std::string keep : {"always", "rule", "off"}) {
+    CAPTURE(keep);
+    Sleeper sleeper(server, dir, {"--flow", "7", "--keep", keep, "--on-lost", "term"});
+    if (keep == "always") {
+      RpcClient rpc = server.Connect();
+      CHECK(PollUntil(kPatienceMs, [&] {
+        return rpc.Call("flow", {7}).result.at("counters").at("kept").get<int64_t>() > 3;
+      }));
+      sleeper.process().Signal(SIGTERM);
+      CHECK(sleeper.process().Wait() == 7);
+    } else {
+      CHECK(sleeper.process().Wait() == 124);
+    }
+  }
 }
 
 TEST_CASE("a token that is lost is told, and ends the command if asked to") {
@@ -306,22 +287,17 @@ TEST_CASE("exec stops and goes on with its command") {
   const TempDir dir;
   Sleeper sleeper(server, dir, {"--flow", "7"});
   const pid_t pid = sleeper.process().pid();
-  const auto state = [](pid_t of) {
-    const std::string stat = ReadFileToString("/proc/" + std::to_string(of) + "/stat");
-    return stat.empty() ? '-' : stat[stat.rfind(')') + 2];
-  };
-  const pid_t command = std::stoi(ReadFileToString("/proc/" + std::to_string(pid) + "/task/" +
-                                                   std::to_string(pid) + "/children"));
+  const pid_t command = sleeper.command();
   sleeper.process().Signal(SIGTSTP);
-  CHECK(PollUntil(kPatienceMs, [&] { return state(command) == 'T' && state(pid) == 'T'; }));
+  CHECK(PollUntil(kPatienceMs, [&] { return StateOf(command) == 'T' && StateOf(pid) == 'T'; }));
   sleeper.process().Signal(SIGCONT);
-  CHECK(PollUntil(kPatienceMs, [&] { return state(command) != 'T' && state(pid) != 'T'; }));
+  CHECK(PollUntil(kPatienceMs, [&] { return StateOf(command) != 'T' && StateOf(pid) != 'T'; }));
   kill(command, SIGSTOP);  // No job control: exec goes on keeping the token.
-  CHECK(PollUntil(kPatienceMs, [&] { return state(command) == 'T'; }));
+  CHECK(PollUntil(kPatienceMs, [&] { return StateOf(command) == 'T'; }));
   sleeper.process().Signal(SIGUSR1);
   kill(command, SIGCONT);
   CHECK(PollUntil(kPatienceMs, [&] { return Contains(sleeper.out(), "usr1"); }));
-  CHECK(state(pid) != 'T');
+  CHECK(StateOf(pid) != 'T');
 }
 
 TEST_CASE("the command's standard streams are its own") {

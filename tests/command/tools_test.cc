@@ -1,14 +1,11 @@
 // `nowcalls acquire`, `release`, `keep`, `flow`, `ping` and `top`; the pages and the completion.
 #include <doctest/doctest.h>
-#include <poll.h>
-#include <pty.h>
-#include <sys/wait.h>
-#include <termios.h>
-#include <unistd.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
 
+#include "command/pseudo_terminal.h"
 #include "support/fake_server.h"
 #include "support/poll_until.h"
 #include "support/process.h"
@@ -25,63 +22,6 @@ Finished RunNowcalls(const TestServer& server, std::vector<std::string> words) {
   words.insert(words.begin(), ProductBinary("nowcalls"));
   return RunProgram(words, {{"NOWCALLS_SERVER", server.address()}, {"NOWCALLS_CLIENT_ID", "me"}});
 }
-
-// `nowcalls top` on a terminal of its own.
-class TopOnTerminal {
- public:
-  explicit TopOnTerminal(const std::string& address) {
-    winsize size{.ws_row = 20, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
-    const std::string program = ProductBinary("nowcalls");
-    pid_ = forkpty(&terminal_, nullptr, nullptr, &size);
-    if (pid_ == 0) {
-      execl(program.c_str(), "nowcalls", "top", "--server", address.c_str(), "--interval", "50ms",
-            nullptr);
-      _exit(127);
-    }
-    tcgetattr(terminal_, &before_);
-  }
-  ~TopOnTerminal() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    close(terminal_);
-  }
-  TopOnTerminal(const TopOnTerminal&) = delete;
-  TopOnTerminal& operator=(const TopOnTerminal&) = delete;
-
-  void Press(const std::string& keys) const {
-    REQUIRE(write(terminal_, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size()));
-  }
-  // What it writes from now on has the text.
-  bool Shows(const std::string& text) {
-    std::string seen;
-    return PollUntil(kPatienceMs, [&] {
-      pollfd readable{terminal_, POLLIN, 0};
-      char bytes[4096];
-      while (poll(&readable, 1, 0) > 0) {
-        const ssize_t size = read(terminal_, bytes, sizeof(bytes));
-        if (size <= 0) break;
-        seen.append(bytes, static_cast<size_t>(size));
-      }
-      return Contains(seen, text);
-    });
-  }
-  bool echoes() const {
-    termios now{};
-    tcgetattr(terminal_, &now);
-    return (now.c_lflag & ECHO) != 0;
-  }
-  int Wait() const {
-    int status = -1;
-    CHECK(PollUntil(kPatienceMs, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; }));
-    return status;
-  }
-  void Signal(int signal) const { kill(pid_, signal); }
-
- private:
-  pid_t pid_ = -1;
-  int terminal_ = -1;
-  termios before_{};
-};
 
 }  // namespace
 
@@ -265,9 +205,10 @@ TEST_CASE("top on a terminal follows keys, survives its server, and leaves the s
   TestServer server(Json::array({RuleJson(7, 1), RuleJson(8, 4)}));
   RpcClient holder = server.Connect("holder");
   REQUIRE(holder.Call("acquire", {8, 1}).ok());
-  TopOnTerminal top(server.address());
+  PseudoTerminal top(
+      {ProductBinary("nowcalls"), "top", "--server", server.address(), "--interval", "50ms"});
   CHECK(top.Shows(">          8  ###"));
-  CHECK_FALSE(top.echoes());
+  CHECK_FALSE(top.Echoes());
   top.Press("\n");
   CHECK(top.Shows("flow 8: 1 holders"));
   top.Press("j");
@@ -283,7 +224,7 @@ TEST_CASE("top on a terminal follows keys, survives its server, and leaves the s
   SUBCASE("by a signal") { top.Signal(SIGTERM); }
   CHECK(top.Shows("\x1b[?25h\x1b[?1049l"));
   CHECK(top.Wait() == 0);
-  CHECK(top.echoes());
+  CHECK(top.Echoes());
 }
 
 }  // namespace nowcalls::testing
