@@ -19,7 +19,7 @@ constexpr size_t kFilterBytesMax = 256;
 constexpr std::string_view kRoutes =
     "there are /api/flows, /api/flow?id=N&kind=flow|value, /api/clients, /api/client?id=N, "
     "/api/history, "
-    "/api/server and /api/stream?view=VIEW";
+    "/api/server, /api/look?view=VIEW and /api/stream?view=VIEW";
 
 struct OrderWord {
   std::string_view word;
@@ -78,6 +78,9 @@ Response JsonResponse(std::string body) {
           .headers = {{"Cache-Control", "no-store"}}};
 }
 
+// The view is a parameter.
+bool NamesView(std::string_view path) { return path == "/api/stream" || path == "/api/look"; }
+
 std::string EventOf(uint64_t number, const std::string& json) {
   return "id: " + std::to_string(number) + "\ndata: " + json + "\n\n";
 }
@@ -120,7 +123,7 @@ Response Api::Parse(const std::string& view, const Request& request, Question* q
     parsed = ParseList(request, &question->list);
     if (parsed.status == 200 && view == "flows") parsed = ParseOrder(request, &question->list);
   } else {
-    return ErrorResponse(request.path == "/api/stream" ? 400 : 404,
+    return ErrorResponse(NamesView(request.path) ? 400 : 404,
                          "there is no view " + Quoted(view) + "; " + std::string(kRoutes));
   }
   question->key = view;
@@ -134,12 +137,13 @@ Response Api::Handle(const Request& request) {
   constexpr std::string_view kPrefix = "/api/";
   const std::string route =
       request.path.starts_with(kPrefix) ? request.path.substr(kPrefix.size()) : "";
-  const bool streams = route == "stream";
+  const bool named = NamesView(request.path);
   Question question;
-  Response parsed = Parse(streams ? request.Query("view", "flows") : route, request, &question);
+  Response parsed = Parse(named ? request.Query("view", "flows") : route, request, &question);
   if (parsed.status != 200) return parsed;
-  if (streams) return Stream(question);
+  if (route == "stream") return Stream(question);
   Watch(question);
+  if (route == "look") return Look(question, request);
   const SnapshotPtr snapshot = source_->latest();
   if (snapshot->problem.empty() && IsGone(*snapshot, question)) {
     const std::string id = std::to_string(question.id);
@@ -207,6 +211,18 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
       break;
   }
   return JsonText(json);
+}
+
+Response Api::Look(const Question& question, const Request& request) {
+  const SnapshotPtr latest = source_->latest();
+  // A server that starts anew counts from the beginning, at another time.
+  const std::string etag =
+      '"' + std::to_string(latest->unix_ms) + '-' + std::to_string(latest->number) + '"';
+  const bool known = HasEtag(request, etag);
+  Response response = JsonResponse(known ? "" : Answer(*latest, question) + "\n");
+  response.headers.emplace_back("ETag", etag);
+  if (known) response.status = 304;
+  return response;
 }
 
 Response Api::Stream(const Question& question) {

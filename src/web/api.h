@@ -11,8 +11,11 @@
 //   /api/client?id=N                  one session with what it holds and waits for
 //   /api/history?filter=TEXT&namespace=NS&offset=N&limit=N
 //   /api/server                                           info, commits, namespaces
-//   /api/stream?view=VIEW&...     Server-Sent Events: that view, again with each new snapshot
-// A wrong parameter is 400, an unknown route 404, both with a text that says what is possible.
+//   /api/look?view=VIEW&...       that view; 304 while there is no newer snapshot than
+//   If-None-Match /api/stream?view=VIEW&...     Server-Sent Events: that view, again with each new
+//   snapshot
+// A wrong parameter is 400, an unknown route 404, both with a text that says what is possible. A
+// flow or a session that does not exist is 404, too, but in looks and streams, where it is null.
 //
 // Asking for a flow, a client, clients or history counts as watching them (snapshot_source.h): the
 // next snapshot has them.
@@ -51,6 +54,7 @@ class Api {
   // The view of the snapshot as JSON. Ten pages that show the same cost as much as one.
   std::string Answer(const Snapshot& snapshot, const Question& question);
   std::string Write(const Snapshot& snapshot, const Question& question) const;
+  Response Look(const Question& question, const Request& request);
   Response Stream(const Question& question);
   // The flow that is asked for.
   static FlowKey FlowOf(const Snapshot& snapshot, const Question& question);

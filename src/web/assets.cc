@@ -61,7 +61,7 @@ Response ServeAsset(const Request& request) {
                                 {"Content-Security-Policy", std::string(kPolicy)},
                                 {"ETag", asset.etag},
                                 {"Referrer-Policy", "no-referrer"}}};
-  if (request.if_none_match == asset.etag) {
+  if (HasEtag(request, asset.etag)) {
     response.status = 304;
   } else {
     response.body = asset.content;

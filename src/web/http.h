@@ -51,6 +51,11 @@ struct Response {
   size_t held_bytes = 0;  // What the stream keeps in memory until its reader has taken it.
 };
 
+// The requester has what `etag` names, in quotes. Proxies that pack an answer weaken its tag.
+inline bool HasEtag(const Request& request, std::string_view etag) {
+  return request.if_none_match.find(etag) != std::string::npos;
+}
+
 // The whole of a parameter as a number.
 template <typename T>
 std::optional<T> NumberOf(std::string_view text) {

@@ -58,6 +58,9 @@ ordered_json CountersJson(const FlowCounters& counters) {
       {"shadow_refused", ByWord<RefusedBy>(counters.shadow_refused, RefusedByName)},
       {"queued", counters.queued},
       {"granted_from_queue", counters.granted_from_queue},
+      {"waited_p50_ms", counters.waited_p50_ms},
+      {"waited_p99_ms", counters.waited_p99_ms},
+      {"waited_count", counters.waited_count},
       {"longest_wait_ms", counters.longest_wait_ms},
       {"kept", counters.kept},
       {"ended", ByWord<EndReason>(counters.ended, EndReasonName)},
@@ -98,6 +101,7 @@ ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
       {"granted_per_s", look.granted_per_s},
       {"refused_per_s", look.refused_per_s},
       {"ended_per_s", look.ended_per_s},
+      {"exceptions_per_s", look.exceptions_per_s},
   };
   if (row.waiting_since_ms.has_value()) AddPast("waiting", *row.waiting_since_ms, now_ms, &json);
   if (row.oldest_issued_ms.has_value()) AddPast("oldest", *row.oldest_issued_ms, now_ms, &json);

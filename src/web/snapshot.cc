@@ -57,6 +57,7 @@ FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms) {
   look.granted_per_s = static_cast<double>(more.granted) / seconds;
   look.refused_per_s = static_cast<double>(more.refused) / seconds;
   look.ended_per_s = static_cast<double>(more.ended) / seconds;
+  look.exceptions_per_s = static_cast<double>(more.exceptions) / seconds;
   return look;
 }
 

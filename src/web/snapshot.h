@@ -37,6 +37,7 @@ struct FlowLook {
   double granted_per_s = 0;
   double refused_per_s = 0;
   double ended_per_s = 0;
+  double exceptions_per_s = 0;
 };
 // `row` as it is now, beside `before`, which has what came earlier in the same look. Null: it was
 // not looked at before.

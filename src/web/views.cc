@@ -74,7 +74,7 @@ void AddWindow(std::vector<Found<Row, Rank>> found, const ListQuery& query, Writ
 
 // A number for each second, by name: less to write than an object a second.
 ordered_json PointsJson(const std::vector<Point>& points) {
-  std::array<ordered_json, 7> columns;
+  std::array<ordered_json, 8> columns;
   columns.fill(ordered_json::array());
   for (const Point& point : points) {
     columns[0].push_back(point.unix_s);
@@ -84,10 +84,11 @@ ordered_json PointsJson(const std::vector<Point>& points) {
     columns[4].push_back(point.refused);
     columns[5].push_back(point.ended);
     columns[6].push_back(point.held_ms);
+    columns[7].push_back(point.exceptions);
   }
   return {{"unix_s", columns[0]},  {"now_calls", columns[1]}, {"waiting", columns[2]},
           {"granted", columns[3]}, {"refused", columns[4]},   {"ended", columns[5]},
-          {"held_ms", columns[6]}};
+          {"held_ms", columns[6]}, {"exceptions", columns[7]}};
 }
 
 ordered_json HistogramJson(const TimeHistogram& histogram) {
@@ -121,12 +122,14 @@ ordered_json HeadOf(const Snapshot& snapshot) {
   uint64_t waiters = 0;
   double granted_per_s = 0;
   double refused_per_s = 0;
+  double exceptions_per_s = 0;
   for (const FlowLook& flow : snapshot.flows) {
     now_calls += flow.row.now_calls;
     tokens += flow.row.tokens;
     waiters += flow.row.waiters.value_or(0);
     granted_per_s += flow.granted_per_s;
     refused_per_s += flow.refused_per_s;
+    exceptions_per_s += flow.exceptions_per_s;
   }
   ordered_json json = {{"number", snapshot.number}, {"unix_ms", snapshot.unix_ms}};
   json["ledger_ms"] = snapshot.ledger_ms;
@@ -139,6 +142,7 @@ ordered_json HeadOf(const Snapshot& snapshot) {
       {"flows", snapshot.flows.size()},
       {"granted_per_s", granted_per_s},
       {"refused_per_s", refused_per_s},
+      {"exceptions_per_s", exceptions_per_s},
   };
   return json;
 }
@@ -238,6 +242,7 @@ ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query) {
   for (const wire::HistoryRow& row : snapshot.history) {
     if (!query.name_space.empty() && row.name_space != query.name_space) continue;
     if (Contains(row.client_id, filter) || Contains(row.reason, filter) ||
+        Contains(row.outcome.value_or(""), filter) ||
         Contains(std::to_string(row.flow_id), filter) ||
         Contains(std::to_string(row.token_id), filter) ||
         Contains(ResourceOf(snapshot, wire::FlowKeyOf(row)), filter)) {

@@ -13,10 +13,11 @@ import support
 
 try:
     from selenium import webdriver
+    from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.chrome.service import Service
 except ImportError:
-    webdriver = Keys = None
+    webdriver = ActionChains = Keys = None
 
 CHROMIUM = "/usr/bin/chromium"
 DRIVER = "/usr/bin/chromedriver"
@@ -49,7 +50,10 @@ class PageServer(support.Server):
 
 
 class Browser:
-    """One tab."""
+    """One tab.
+
+    scheme: "light", "dark" or "forced", which leaves the system's colours alone.
+    """
 
     def __init__(self, width: int = 1280, height: int = 900, scheme: str = "light") -> None:
         options = webdriver.ChromeOptions()
@@ -63,6 +67,8 @@ class Browser:
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
         features = [{"name": "prefers-color-scheme", "value": scheme}]
+        if scheme == "forced":
+            features = [{"name": "forced-colors", "value": "active"}]
         self.command("Emulation.setEmulatedMedia", {"features": features})
 
     def command(self, name: str, parameters: Dict[str, Any]) -> Any:

@@ -193,7 +193,7 @@ class KeyboardTest(PageTest):
         outline = "return getComputedStyle(document.activeElement).outlineStyle"
         self.assertEqual(self.browser.run(outline), "solid")
 
-    def test_the_focus_stays_on_its_flow_when_the_order_changes(self):
+    def test_the_focus_stays_on_its_flow_while_figures_change(self):
         self.load(3, 10)
         self.load(4, 10)
         client = self.client("worker")
@@ -204,10 +204,21 @@ class KeyboardTest(PageTest):
                 "[...document.querySelectorAll('td a')].find((a) => a.text === 'r3').focus()"
             )
             with client.permit(3, count=2):
-                self.soon(lambda: self.first_flow().startswith("r3"))
+                shown = "return document.querySelector('#main').innerText"
+                self.soon(lambda: "2 / 10" in self.browser.run(shown))
                 self.assertEqual(self.focused(), "r3")
         self.press(Keys.ENTER)
         self.soon(lambda: self.browser.text("h1") == "r3")
+
+    def test_the_focus_is_in_the_view_that_a_link_opens(self):
+        self.load(6, 1)
+        self.open("flows?filter=r6")
+        self.soon(lambda: self.first_flow().startswith("r6"))
+        self.browser.run("document.querySelector('td a').focus()")
+        self.press(Keys.ENTER)
+        self.soon(lambda: self.browser.text(".place .copy") == "copy flow")
+        self.press(Keys.TAB)
+        self.assertEqual(self.focused(), "KeyboardTest")  # The namespace, the view's first link.
 
     def test_a_command_is_copied_and_shown(self):
         flow = self.load(5, 1)
@@ -217,7 +228,6 @@ class KeyboardTest(PageTest):
         self.press(Keys.ENTER)
         command = f"nowcalls-admin flow {flow} --server {self.server.address}"
         self.soon(lambda: self.browser.text("#toast code") == command)
-
 
     def test_a_word_of_the_language_is_no_view(self):
         for word in ("constructor", "__proto__", "toString"):
@@ -242,8 +252,8 @@ class RestartTest(PageTest):
     AGREES_S = 2.0
 
     def expected(self, complaint):
-        # The stream's end, and attempts to reach a server that is not there.
-        return "/api/stream" in complaint and "net::ERR_" in complaint
+        # Attempts to reach a server that is not there.
+        return "/api/look" in complaint and "net::ERR_" in complaint
 
     def test_the_page_says_that_the_server_went_and_comes_back_by_itself(self):
         flow = self.load(1, 5)
@@ -297,7 +307,7 @@ class GrowthTest(PageTest):
     MINUTES = 60
     EVENTS_A_MINUTE = 12  # Each shows five seconds at once.
 
-    # Shows `events` snapshots on the view that is open, each as the stream would bring it.
+    # Shows `events` snapshots on the view that is open, each as the server would answer it.
     SHOW = """
         const [events, secondsEach, done] = arguments;
         (async () => {
@@ -311,7 +321,8 @@ class GrowthTest(PageTest):
             const now = start + event * secondsEach;
             const points = { unix_s: [] };
             for (let at = 299; at >= 0; at--) points.unix_s.push(now - at);
-            for (const name of ["now_calls", "waiting", "granted", "refused", "ended", "held_ms"]) {
+            for (const name of Object.keys(json.points)) {
+              if (name === "unix_s") continue;
               points[name] = points.unix_s.map((second) => (second * 7919) % 100);
             }
             const tokens = Array.from({ length: 50 }, (_, i) => ({
@@ -357,7 +368,7 @@ class GrowthTest(PageTest):
 
 
 class PictureTest(PageTest):
-    """Every view in both widths and schemes; the pictures are for people to look at."""
+    """Every view in all widths and schemes; the pictures are for people to look at."""
 
     VIEWS = ("flows", "flow/1", "flow/2", "clients", "client/N", "history", "server")
 
@@ -398,13 +409,17 @@ class PictureTest(PageTest):
 
         return end
 
-    def test_every_view_fits_its_width_in_light_and_dark(self):
+    def test_every_view_fits_its_width_in_light_dark_and_forced_colours(self):
         self.addCleanup(self.scene())
         worker = support.json.loads(self.server.admin("sessions", "--client", "worker-0"))
         for width, height, scheme in (
             (1280, 900, "light"),
             (1280, 900, "dark"),
+            (1280, 900, "forced"),
             (390, 844, "light"),
+            (390, 844, "dark"),
+            (320, 640, "light"),
+            (320, 640, "forced"),
         ):
             tab = browser.Browser(width, height, scheme)
             self.addCleanup(tab.driver.quit)

@@ -1,8 +1,8 @@
-// The page: its address names a view, the stream brings the view's figures, the view shows them.
+// The page: its address names a view, Poll brings the view's figures, the view shows them.
 
 import { count, clock, rate } from "./format.js";
 import { Figures, setServer, setText } from "./dom.js";
-import { Stream } from "./stream.js";
+import { Poll } from "./poll.js";
 import { FlowsView } from "./flows.js";
 import { FlowView } from "./flow.js";
 import { ClientsView, HistoryView } from "./lists.js";
@@ -10,7 +10,7 @@ import { ClientView } from "./client.js";
 import { ServerView } from "./server.js";
 
 // By the first word of the address. A view has: root (an element), take(words, parameters) when the
-// address changes, query() for its stream, show(json), close().
+// address changes, query() for its figures, title(), show(json), close().
 const VIEWS = {
   flows: FlowsView, flow: FlowView, clients: ClientsView, client: ClientView,
   history: HistoryView, server: ServerView,
@@ -34,13 +34,16 @@ function say(text) {
   banner.hidden = text === "";
 }
 
-function sayState(word, since) {
+function sayState(word, since, why) {
   state.dataset.state = problem && word === "live" ? "quiet" : word;
   document.body.classList.toggle("old", word !== "live" || problem !== "");
   const at = since ? ` since ${clock(since)}` : "";
   if (word === "lost") {
     setText(state, "no connection");
-    say(`No connection${at}. The page tries again and comes back by itself.`);
+    say(`No connection${at}${why && ` (${why})`}. The page tries again and comes back by itself.`);
+  } else if (word === "refused") {
+    setText(state, "refused");
+    say(`No figures${at}. The answer was: ${why}`);
   } else if (word === "quiet") {
     setText(state, "waiting");
     say(`No new figures${at}. The server is busy, or it does not answer.`);
@@ -65,19 +68,27 @@ function show(json) {
     "calls in progress": count(sums.now_calls), waiting: count(sums.waiters),
     tokens: count(sums.tokens), flows: count(sums.flows),
     "granted/s": rate(sums.granted_per_s), "refused/s": rate(sums.refused_per_s),
+    "failed/s": rate(sums.exceptions_per_s),
   });
-  document.title = `${count(sums.now_calls)} calls – nowcalls`;
   view.show(json);
+  sayTitle();
 }
 
-const stream = new Stream(show, sayState);
+// Two tabs, or two servers, are told apart by it. It has no figures: those of a hidden tab are old.
+function sayTitle() {
+  const place = location.host + location.pathname.replace(/\/$/, "");
+  document.title = `${view.title()} – nowcalls ${place}`;
+}
+
+const poll = new Poll(show, sayState);
 
 // What views may do to the page.
 const page = {
-  // Another question for the stream; the address follows, without an entry in the history.
+  // Another question; the address follows, without an entry in the history.
   ask(address) {
     history.replaceState(null, "", address);
-    stream.open(view.query());
+    sayTitle();
+    poll.open(view.query());
   },
 };
 
@@ -89,7 +100,9 @@ function route() {
     view?.close();
     view = new VIEWS[name](page);
     viewName = name;
+    const leaves = main.contains(document.activeElement);
     main.replaceChildren(view.root);
+    if (leaves) main.focus({ preventScroll: true });  // What had the focus is gone.
     scrollTo(0, 0);
   }
   view.take(words.slice(1), new URLSearchParams(search ?? ""));
@@ -97,8 +110,11 @@ function route() {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  stream.open(view.query());
+  sayTitle();
+  poll.open(view.query());
 }
 
+// A fault of the page itself must not look like figures that stand still.
+addEventListener("unhandledrejection", ({ reason }) => say(`This page failed: ${reason}`));
 addEventListener("hashchange", route);
 route();

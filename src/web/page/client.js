@@ -16,7 +16,7 @@ function addressesOf(row) {
 
 export class ClientView {
   constructor() {
-    this.title = element("h1");
+    this.heading = element("h1");
     this.place = element("p", { class: "place" });
     this.figures = new Figures("The client now");
     this.addresses = element("p", { class: "told" });
@@ -32,41 +32,48 @@ export class ClientView {
     });
     this.body = element("div", {}, this.figures.root, this.addresses, this.tokens.root, this.more,
                         this.waiters.root);
-    this.root = element("section", {}, this.title, this.place, this.body);
+    this.root = element("section", {}, this.heading, this.place, this.body);
   }
 
   take([session]) {
     if (session === this.session) return;
     this.session = session;
-    setText(this.title, `Session ${session}`);
-    this.say("Loading");
+    for (const table of [this.tokens, this.waiters]) table.anew();
+    setText(this.heading, `Session ${session}`);
+    this.say("Waiting for figures.");
+  }
+
+  title() {
+    return `${this.heading.textContent}, client`;
   }
 
   query() {
     return new URLSearchParams({ view: "client", id: this.session });
   }
 
-  say(text) {
+  say(...words) {
     this.placeText = "";
-    this.place.replaceChildren(text);
+    this.place.replaceChildren(...words);
     this.body.hidden = true;
   }
 
   show({ asked, row, tokens, waiters, more_tokens: more }) {
     if (!asked) return;
     if (row === null) {
-      return this.say("There is no such session: its client left, and holds nothing.");
+      return this.say("There is no such session: its client left, and holds nothing. See ",
+                      element("a", { href: "#/clients" }, "clients"), " and ",
+                      element("a", { href: "#/history" }, "history"), ".");
     }
     this.body.hidden = false;
     const text = JSON.stringify([clientName(row), row.namespace]);
     if (text !== this.placeText) {
       this.placeText = text;
-      setText(this.title, clientName(row));
+      setText(this.heading, clientName(row));
       this.place.replaceChildren(
         element("a", { href: `#/clients?namespace=${encodeURIComponent(row.namespace)}` },
                 row.namespace),
         ` · session ${row.session} `, command(`tokens ${holderOf(row)}`),
-        command(`reclaim ${holderOf(row)} --reason 'stuck'`, "copy reclaim"));
+        command(`reclaim ${holderOf(row)} --reason 'stuck'`));
     }
     this.figures.show({
       state: clientState(row), calls: count(row.now_calls), tokens: count(row.tokens),

@@ -39,13 +39,14 @@ export function setServer(address) {
   server = local && !here.includes(location.hostname) ? `${location.hostname}:${port}` : address;
 }
 
-export function command(text, label = "copy") {
+// A button that copies `nowcalls-admin TEXT`, and says which command that is.
+export function command(text) {
   const usual = server === "" || server === DEFAULT_SERVER;
   const line = `nowcalls-admin ${text}${usual ? "" : ` --server ${quoted(server)}`}`;
   return element("button", {
     type: "button", class: "copy", title: line, "aria-label": `Copy: ${line}`,
     onclick: () => copy(line),
-  }, label);
+  }, `copy ${text.split(" ")[0]}`);
 }
 
 let toastTimer = 0;
@@ -69,8 +70,11 @@ async function copy(line) {
   }
 }
 
+const HELD_ROWS_MAX = 50;  // Rows that are gone and still shown.
+
 // A table whose rows are patched: what somebody has focused or selected stays so, although figures
-// change each second.
+// change each second. While the pointer or the keyboard is on a row, each row stays where it is:
+// those that are gone are pale, those that came are at the end.
 //
 // A column: {title, name?, sort?, numeric?, text(row), build?(row)}. `text` is what the cell says
 // and tells whether it has changed; `build` makes its content where that is more than the text.
@@ -80,14 +84,24 @@ export class Table {
     this.columns = columns;
     this.key = key;
     this.rows = new Map();
-    this.body = element("tbody", { role: "rowgroup" });
+    this.latest = [];
+    this.moves = true;  // The rows answer another question than those before.
+    this.pointed = false;
+    const settle = () => setTimeout(() => { if (this.holds) this.show(this.latest); });
+    this.body = element("tbody", {
+      role: "rowgroup", onfocusout: settle,
+      // A finger that has left stays where it was, for the browser.
+      onpointerover: (event) => { this.pointed = event.pointerType === "mouse"; },
+      onpointerleave: () => { this.pointed = false; settle(); },
+    });
     this.heads = columns.map((column) => this.head(column, onSort));
-    this.empty = element("p", { class: "empty" }, empty);
+    this.nothing = empty;
+    this.empty = element("p", { class: "empty" }, "Waiting for figures.");
     const head = element("thead", { role: "rowgroup" },
                          element("tr", { role: "row" }, ...this.heads));
     this.table = element("table", { role: "table" },
                          element("caption", {}, caption), head, this.body);
-    this.table.hidden = this.empty.hidden = true;  // Until there is something to say.
+    this.table.hidden = true;
     this.root = element("div", { class: "table" }, this.table, this.empty);
   }
 
@@ -113,7 +127,29 @@ export class Table {
     });
   }
 
-  show(rows) {
+  // What comes next is in an order of its own, whoever points at what is there.
+  anew() {
+    this.moves = true;
+  }
+
+  // The rows in the order in which they are shown.
+  placed(rows) {
+    const held = this.pointed || this.body.querySelector(":focus-visible") !== null;
+    if (this.moves || !held) return rows;
+    const came = new Map(rows.map((row) => [this.key(row), row]));
+    const placed = [...this.rows].map(([key, line]) => came.get(key) ?? line.row);
+    placed.push(...rows.filter((row) => !this.rows.has(this.key(row))));
+    return placed.length > rows.length + HELD_ROWS_MAX ? rows : placed;
+  }
+
+  show(latest) {
+    this.latest = latest;
+    const rows = this.placed(latest);
+    this.moves = false;
+    this.holds = rows.length !== latest.length ||
+      rows.some((row, i) => this.key(row) !== this.key(latest[i]));
+    this.root.classList.toggle("holds", this.holds);
+    const came = new Set(latest);
     const focused = document.activeElement;
     const kept = new Map();
     let place = this.body.firstChild;
@@ -121,12 +157,15 @@ export class Table {
       const key = this.key(row);
       const line = this.rows.get(key) ?? this.line();
       this.fill(line, row);
+      line.row = row;
+      line.root.classList.toggle("gone", !came.has(row));
       if (line.root === place) place = place.nextSibling;
       else this.body.insertBefore(line.root, place);
       kept.set(key, line);
     }
     for (const [key, line] of this.rows) if (!kept.has(key)) line.root.remove();
     this.rows = kept;
+    setText(this.empty, this.nothing);
     this.empty.hidden = rows.length > 0;
     this.table.hidden = rows.length === 0;
     // A row that moved has lost the focus on its way.
@@ -163,7 +202,7 @@ export class Figures {
 
   show(figures) {
     for (const [name, value] of this.values) {
-      if (name in figures) continue;
+      if (Object.hasOwn(figures, name)) continue;
       value.parentNode.remove();
       this.values.delete(name);
     }

@@ -13,7 +13,8 @@ const HOLDER = {
 
 const WAITER = {
   title: "Client", name: "name",
-  text: (row) => clientName(row) + (row.prioritized ? " (prioritized)" : ""),
+  text: (row) => JSON.stringify([clientName(row), row.prioritized]),
+  build: (row) => [clientLink(row), row.prioritized ? " (prioritized)" : ""],
 };
 
 function keyColumns(view) {
@@ -53,11 +54,12 @@ function callsBy(outcomes) {
 export class FlowView {
   constructor() {
     this.refusals = new Refusals();
-    this.title = element("h1");
+    this.heading = element("h1");
     this.place = element("p", { class: "place" });
     this.figures = new Figures("The flow now");
+    this.figures.root.classList.add("steady");
     this.level = element("div", { class: "level" });
-    this.charts = new PointCharts();
+    this.charts = new PointCharts({ leveled: true });
     this.holders = new Table({
       caption: "Holders, the oldest first", columns: tokenColumns(HOLDER), key: (row) => row.token_id,
       empty: "Nobody holds a token of this flow.",
@@ -79,17 +81,22 @@ export class FlowView {
     this.body = element("div", {}, this.level, this.figures.root, this.charts.root,
                         this.holders.root, this.more, this.waiters.root, this.keys.root,
                         this.counted);
-    this.root = element("section", {}, this.title, this.place, this.body);
+    this.root = element("section", {}, this.heading, this.place, this.body);
   }
 
   take([id, kind]) {
     if (id === this.id && kind === this.kind) return;
     this.id = id;
     this.kind = kind;
-    setText(this.title, `Flow ${id}`);
-    this.place.replaceChildren("Loading");
+    for (const table of [this.holders, this.waiters, this.keys]) table.anew();
+    setText(this.heading, `Flow ${id}`);
+    this.place.replaceChildren("Waiting for figures.");
     this.placeText = "";
     this.body.hidden = true;
+  }
+
+  title() {
+    return `${this.heading.textContent}, flow`;
   }
 
   query() {
@@ -105,7 +112,7 @@ export class FlowView {
     }
     this.refusals.take(unixMs, [row]);
     this.showHead(row, other);
-    this.charts.show(points);
+    this.charts.show(points, row.level);
     this.refused.show(byWord(row.counters?.refused));
     this.ended.show({ ...byWord(row.counters?.ended), ...callsBy(row.counters?.outcomes) });
     if (!detail) return;
@@ -121,7 +128,7 @@ export class FlowView {
                                  row.removed, Boolean(row.other_kind)]);
     if (text !== this.placeText) {
       this.placeText = text;
-      setText(this.title, row.resource || `Flow ${row.flow_id}`);
+      setText(this.heading, row.resource || `Flow ${row.flow_id}`);
       this.place.replaceChildren(
         element("a", { href: `#/flows?namespace=${encodeURIComponent(row.namespace)}` },
                 row.namespace),
@@ -131,17 +138,22 @@ export class FlowView {
     this.level.replaceChildren(...callsCell(row));
     const counters = row.counters ?? {};
     const held = (name) => duration(hasEnded(row) ? counters[`held_${name}_ms`] : null);
+    const waited = (name) => duration(counters.waited_count ? counters[`waited_${name}_ms`] : null);
     const refused = this.refusals.text(row);
     this.figures.show({
       waiting: row.waiters ? `${count(row.waiters)}, for ${duration(row.waiting_age_ms)}` : "0",
       "oldest token": duration(row.oldest_age_ms),
       "granted/s": rate(row.granted_per_s),
-      "refused/s": rate(row.refused_per_s) + (refused ? ` (${refused})` : ""),
+      "refused/s": rate(row.refused_per_s),
+      "refused by": refused || "–",
+      "failed/s": rate(row.exceptions_per_s),
+      "waited p50": waited("p50"),
+      "waited p99": waited("p99"),
+      "waited longest": duration(counters.waited_count ? counters.longest_wait_ms : null),
       "held p50": held("p50"),
       "held p90": held("p90"),
       "held p99": held("p99"),
       "held longest": held("longest"),
-      "longest wait": duration(counters.longest_wait_ms),
       "sessions online": count(row.sessions),
     });
   }

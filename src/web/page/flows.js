@@ -124,7 +124,10 @@ export class FlowsView {
   columns() {
     const held = (row) => hasEnded(row)
       ? `${duration(row.counters.held_p50_ms)} / ${duration(row.counters.held_p99_ms)}` : "–";
-    const waited = (row) => row.waiters ? duration(row.waiting_age_ms) : "";
+    const waits = (row) => row.waiters ? duration(row.waiting_age_ms) : "";
+    const waited = ({ counters }) => counters?.waited_count
+      ? `waited ${duration(counters.waited_p50_ms)} / ${duration(counters.waited_p99_ms)}` : "";
+    const failed = (row) => row.exceptions_per_s ? `${rate(row.exceptions_per_s)} failed/s` : "";
     return [
       { title: "Flow", sort: "id", name: "name",
         text: (row) => JSON.stringify([row.resource, row.namespace, badges(row).length,
@@ -135,16 +138,19 @@ export class FlowsView {
         text: (row) => `${callsText(row)} ${row.fullness}`,
         build: callsCell },
       { title: "Waiting", sort: "waiting", numeric: true,
-        text: (row) => `${row.waiters} ${waited(row)}`,
-        build: (row) => [count(row.waiters), small(waited(row))].filter(Boolean) },
+        text: (row) => `${row.waiters} ${waits(row)}`,
+        build: (row) => [count(row.waiters), small(waits(row))].filter(Boolean) },
       { title: "Oldest token", sort: "oldest", numeric: true,
         text: (row) => duration(row.oldest_age_ms) },
       { title: "Granted/s", sort: "granted", numeric: true,
-        text: (row) => rate(row.granted_per_s) },
+        text: (row) => `${rate(row.granted_per_s)} ${failed(row)}`,
+        build: (row) => [rate(row.granted_per_s), small(failed(row))].filter(Boolean) },
       { title: "Refused/s", sort: "refused", numeric: true,
         text: (row) => `${rate(row.refused_per_s)} ${this.refusals.text(row)}`,
         build: (row) => [rate(row.refused_per_s), small(this.refusals.text(row))].filter(Boolean) },
-      { title: "Held p50 / p99", sort: "held", numeric: true, text: held },
+      { title: "Held p50 / p99", sort: "held", numeric: true,
+        text: (row) => `${held(row)} ${waited(row)}`,
+        build: (row) => [held(row), small(waited(row))].filter(Boolean) },
       { title: "Command", name: "command", text: flowKey,
         build: (row) => command(flowCommand(row)) },
     ];
@@ -152,10 +158,11 @@ export class FlowsView {
 
   take(_words, parameters) {
     const order = parameters.get("sort") ?? "fullness";
-    this.order = order in ORDERS ? order : "fullness";
+    this.order = Object.hasOwn(ORDERS, order) ? order : "fullness";
     this.select.value = this.order;
     this.table.sortedBy(this.order);
     this.window.take(parameters);
+    this.table.anew();
   }
 
   sort(order) {
@@ -166,7 +173,12 @@ export class FlowsView {
     this.ask();
   }
 
+  title() {
+    return this.window.title("Flows");
+  }
+
   ask() {
+    this.table.anew();
     const parameters = this.window.parameters();
     if (this.order !== "fullness") parameters.set("sort", this.order);
     this.page.ask(`#/flows${parameters.size ? `?${parameters}` : ""}`);

@@ -33,13 +33,16 @@ export function bytes(value) {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
+const TWO = "2-digit";
+const time = { hour: TWO, minute: TWO, second: TWO, timeZoneName: "short" };
+
+// With the zone, which is the browser's.
 export function clock(ms) {
-  return new Date(ms).toLocaleTimeString("en-GB");
+  return new Date(ms).toLocaleTimeString("en-GB", time);
 }
 
 export function moment(ms) {
-  const date = new Date(ms);
-  return `${date.toLocaleDateString("en-CA")} ${date.toLocaleTimeString("en-GB")}`;
+  return `${new Date(ms).toLocaleDateString("en-CA")} ${clock(ms)}`;
 }
 
 // "client_offline" as words.

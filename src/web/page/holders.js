@@ -16,7 +16,7 @@ export function tokenColumns(first) {
     { title: "Fence", numeric: true, name: "id", text: (row) => row.fence },
     { title: "Token", numeric: true, name: "id", text: (row) => row.token_id },
     { title: "Command", name: "command", text: (row) => row.token_id,
-      build: (row) => command(`reclaim ${row.token_id} --reason 'stuck'`, "copy reclaim") },
+      build: (row) => command(`reclaim ${row.token_id} --reason 'stuck'`) },
   ];
 }
 
@@ -42,8 +42,11 @@ export const holderOf = (row) => `${clientOf(row)} --namespace ${quoted(row.name
 export const clientName = (row) =>
   row.client_id + (row.instance === undefined ? "" : ` #${row.instance}`);
 
+// A waiter has no session in its row: the list has those of its name.
 export function clientLink(row) {
-  return element("a", { href: `#/client/${row.session}` }, clientName(row));
+  const named = new URLSearchParams({ filter: row.client_id, namespace: row.namespace });
+  const href = row.session === undefined ? `#/clients?${named}` : `#/client/${row.session}`;
+  return element("a", { href }, clientName(row));
 }
 
 export const flowColumn = {

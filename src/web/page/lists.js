@@ -1,4 +1,4 @@
-// Clients with what they hold, and history: the tokens that were not released in time.
+// Clients with what they hold, and history: the tokens that did not end well.
 
 import { count, duration, moment, words } from "./format.js";
 import { command, element, Table } from "./dom.js";
@@ -9,6 +9,7 @@ class ListView {
   constructor(page, { name, title, what, table }) {
     this.page = page;
     this.name = name;
+    this.heading = title;
     this.window = new Window({ what, onChange: () => this.ask() });
     this.table = new Table(table);
     this.root = element("section", {}, element("h1", {}, title), this.window.controls,
@@ -17,10 +18,16 @@ class ListView {
 
   take(_words, parameters) {
     this.window.take(parameters);
+    this.table.anew();
+  }
+
+  title() {
+    return this.window.title(this.heading);
   }
 
   ask() {
     const parameters = this.window.parameters();
+    this.table.anew();
     this.page.ask(`#/${this.name}${parameters.size ? `?${parameters}` : ""}`);
   }
 
@@ -94,7 +101,7 @@ const HISTORY_COLUMNS = [
     build: (row) => [words(row.reason) + (row.outcome ? `, call ${words(row.outcome)}` : ""),
                      element("small", {}, row.note || REASONS[row.reason] || "")] },
   { title: "Client", name: "name", text: (row) => JSON.stringify([clientName(row), row.namespace]),
-    build: (row) => [clientName(row), element("small", {}, row.namespace)] },
+    build: (row) => [clientLink(row), element("small", {}, row.namespace)] },
   flowColumn,
   { title: "Held for", numeric: true, text: (row) => duration(row.held_ms) },
   { title: "Calls", numeric: true, text: (row) => count(row.count) },
@@ -111,9 +118,9 @@ export class HistoryView extends ListView {
     super(page, {
       name: "history", title: "History", what: "ended tokens",
       table: {
-        caption: "Tokens that were not released in time, the latest first",
+        caption: "Tokens that did not end well, the latest first",
         columns: HISTORY_COLUMNS, key: (row) => row.sequence,
-        empty: "Every token was released in time.",
+        empty: "None, or none that the filter finds. Tokens that end well are not listed.",
       },
     });
   }

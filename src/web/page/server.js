@@ -104,6 +104,10 @@ export class ServerView {
 
   take() {}
 
+  title() {
+    return "Server";
+  }
+
   query() {
     return new URLSearchParams({ view: "server" });
   }

@@ -33,6 +33,12 @@ export class Window {
     if (document.activeElement !== this.input) this.input.value = this.filter;
   }
 
+  // "Flows with “pay” in shop"
+  title(what) {
+    const filter = this.filter ? ` with “${this.filter}”` : "";
+    return `${what}${filter}${this.namespace ? ` in ${this.namespace}` : ""}`;
+  }
+
   // Of the address: only what is not as usual.
   parameters() {
     const parameters = new URLSearchParams();

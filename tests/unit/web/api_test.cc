@@ -65,6 +65,45 @@ TEST_CASE_FIXTURE(ApiOfNoServer, "wrong parameters are 400 and told with what is
   CHECK(error("/api/flows", "filter", std::string(257, 'x')).starts_with("filter and namespace"));
   CHECK(error("/api/stream", "view", "nothing").starts_with("there is no view 'nothing'"));
   CHECK(error("/api/stream", "view", "flow").starts_with("id must be"));
+  CHECK(error("/api/look", "view", "nothing").starts_with("there is no view 'nothing'"));
+}
+
+std::string EtagOf(const Response& response) {
+  for (const auto& [name, value] : response.headers) {
+    if (name == "ETag") return value;
+  }
+  return "";
+}
+
+TEST_CASE("a look is answered in full once, and is not modified until there is a newer snapshot") {
+  const Board board;
+  testing::FixedSource source(testing::SnapshotAt(0, {testing::LookAt(7, "default", "pay", {})}));
+  Api api(&source, &board);
+  const auto look = [&](const std::string& id, const std::string& known) {
+    return api.Handle(
+        {.path = "/api/look", .query = {{"view", "flow"}, {"id", id}}, .if_none_match = known});
+  };
+  const Response first = look("7", "");
+  CHECK(first.status == 200);
+  CHECK(first.type == kJson);
+  CHECK(nlohmann::json::parse(first.body).at("row").at("flow_id") == "7");
+  const std::string etag = EtagOf(first);
+  const Response same = look("7", etag);
+  CHECK(same.status == 304);
+  CHECK(same.body.empty());
+  CHECK(EtagOf(same) == etag);
+  CHECK(look("7", "W/" + etag).status == 304);  // As a proxy that packs it names it.
+  ++source.snapshot->number;
+  CHECK(look("7", etag).status == 200);
+  // As its number may be after a restart, at another time.
+  --source.snapshot->number;
+  ++source.snapshot->unix_ms;
+  CHECK(look("7", etag).status == 200);
+  const Response none = look("8", "");
+  CHECK(none.status == 200);
+  CHECK(nlohmann::json::parse(none.body).at("row").is_null());
+  CHECK(look("x", etag).status == 400);
+  CHECK(source.flows == std::set<FlowKey>{OfFlow(7), OfFlow(8)});
 }
 
 TEST_CASE_FIXTURE(ApiOfNoServer, "a stream sends each snapshot once, as an event of one line") {

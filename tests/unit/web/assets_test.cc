@@ -58,6 +58,7 @@ TEST_CASE("a browser that has a file already is told so") {
   const Response again = GetAsset("/app.js", etag);
   CHECK(again.status == 304);
   CHECK(again.body.empty());
+  CHECK(GetAsset("/app.js", "W/" + etag).status == 304);
   CHECK(HeaderOf(again, "ETag") == etag);
   CHECK(GetAsset("/style.css", etag).status == 200);
 }

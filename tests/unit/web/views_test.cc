@@ -72,6 +72,7 @@ TEST_CASE("a view says when its snapshot was taken, and the sums of its flows") 
   snapshot.flows[0].row.waiters = 4;
   snapshot.flows[0].granted_per_s = 1.5;
   snapshot.flows[1].granted_per_s = 2;
+  snapshot.flows[1].exceptions_per_s = 3;
   const ordered_json head = HeadOf(snapshot);
   CHECK(head.at("number") == 7);
   CHECK(head.at("unix_ms") == 5'000);
@@ -84,6 +85,7 @@ TEST_CASE("a view says when its snapshot was taken, and the sums of its flows") 
   CHECK(totals.at("waiters") == 4);
   CHECK(totals.at("flows") == 2);
   CHECK(totals.at("granted_per_s") == 3.5);
+  CHECK(totals.at("exceptions_per_s") == 3);
 }
 
 TEST_CASE("a view says why the server did not answer") {
@@ -325,7 +327,7 @@ TEST_CASE("a client shows what it holds and waits for, with the resources") {
   CHECK(view.at("waiters").at(0).at("flow_id") == "7");
 }
 
-TEST_CASE("history names the resource and is found by client, reason, flow, token or resource") {
+TEST_CASE("history names the resource; client, reason, outcome, flow, token or resource find it") {
   Snapshot snapshot = SnapshotOfFlows({LookOfFlow(1, "Checkout", 0, 1)});
   snapshot.history = {EndedToken(1, "alice"), EndedToken(2, "bob")};
   CHECK(HistoryView(snapshot, {}).at("asked") == false);
@@ -344,6 +346,9 @@ TEST_CASE("history names the resource and is found by client, reason, flow, toke
   }
   ListQuery query;
   query.filter = "ALICE";
+  CHECK(HistoryView(snapshot, query).at("total") == 1);
+  snapshot.history[1].outcome = "timeout";
+  query.filter = "timeout";
   CHECK(HistoryView(snapshot, query).at("total") == 1);
 }
 
