@@ -36,8 +36,9 @@ def poll_until(condition: Callable[[], Any], patience: float = PATIENCE_S) -> bo
 
 
 def rule(flow_id: int, count: float, **config: Any) -> Dict[str, Any]:
-    """A rule of calls in progress, with a long hold unless `config` has another."""
-    cluster = {"flowId": flow_id, "thresholdType": 1}
+    """A rule of calls in progress whose tokens are kept, with a long hold unless `config` has
+    another."""
+    cluster = {"flowId": flow_id, "thresholdType": 1, "resourceTimeoutStrategy": 2}
     cluster.update(resourceTimeout=30_000, clientOfflineTime=30_000)
     cluster.update(config)
     shared = {"resource": f"r{flow_id}", "grade": 0, "clusterMode": True}
@@ -136,12 +137,13 @@ class Server:
 class Proxy:
     """Passes bytes between clients and a server, and breaks connections when told to.
 
-    answers: False swallows what the server sends.
+    answers, requests: False swallows what the server, or the client, sends. Both: a black hole.
     accepts: False ends new connections at once.
     """
 
     def __init__(self, target: str) -> None:
         self.answers = True
+        self.requests = True
         self.accepts = True
         self._target = target
         self._pairs: List[List[socket.socket]] = []
@@ -206,7 +208,7 @@ class Proxy:
                 data = source.recv(65536)
                 if not data:
                     break
-                if self.answers or not answers:
+                if self.answers if answers else self.requests:
                     sink.sendall(data)
         for sock in (source, sink):
             with contextlib.suppress(OSError):
@@ -300,7 +302,9 @@ class ServerTest(unittest.TestCase):
         return flow_id
 
     def client(self, address: Any = None, **settings: Any) -> nowcalls.Client:
+        """A client that tells of each failure, unless it is to fall back."""
         address = address or self.server.address
+        settings.setdefault("fallback", "fail")
         client = nowcalls.Client(address, namespace=self.namespace, **settings)
         self.addCleanup(client.close)
         return client

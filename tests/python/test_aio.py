@@ -13,6 +13,7 @@ from support import PATIENCE_S, ServerTest, rule, rule_of_keys
 class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
     def make_client(self, address=None, **settings):
         address = address or self.server.address
+        settings.setdefault("fallback", "fail")
         return nowcalls.aio.Client(address, namespace=self.namespace, **settings)
 
     async def assert_soon_async(self, condition):
@@ -183,7 +184,7 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
 
     async def test_fifty_async_reconnects_leave_no_task_and_no_descriptor(self):
         proxy = self.proxy()
-        with mock.patch("nowcalls._session.PAUSE_MIN_S", 0.001):
+        with mock.patch("nowcalls._dialing.PAUSE_MIN_S", 0.001):
             async with self.make_client(proxy.address, timeout=PATIENCE_S) as client:
                 await client.ping()
 

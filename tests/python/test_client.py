@@ -209,6 +209,39 @@ class RateTest(ServerTest):
             waits.append(client.request(flow, 1, True).wait)
         self.assertIn(10.0, waits)
 
+    def test_a_request_that_should_wait_sleeps_before_it_returns(self):
+        flow = self.load(rule, 50, windowIntervalMs=200, sampleCount=1)  # 10 in a bucket.
+        client = self.client(timeout=PATIENCE_S)
+        slept = False
+        for _ in range(20):  # The window may end between two requests.
+            with contextlib.suppress(nowcalls.Refused):
+                while True:
+                    client.request(flow)
+            with contextlib.suppress(nowcalls.Refused):
+                self.assertEqual(client.request(flow, 10, True), nowcalls.Rate(0, 0.0))
+            slept = self.server.call("flow", flow)["rate"].get("borrowed", 0) > 0
+            if slept:
+                break
+        self.assertTrue(slept, self.server.call("flow", flow)["rate"])
+
+    def test_a_group_takes_a_token_and_a_rate_in_one_decision(self):
+        calls = self.load(rule_of_keys, 1)
+        rates = self.load(rule_of_keys, 2, windowIntervalMs=60_000, countPerWindow=True)
+        client = self.client()
+        asked = [(calls, 1, "key"), nowcalls.rate(rates, 1, "key")]
+        permit, nothing = client.acquire_all(asked)
+        self.assertIsNone(nothing)
+        for _ in range(5):  # What the level refuses uses up nothing of the rate.
+            with self.assertRaises(nowcalls.Refused) as caught:
+                client.acquire_all(asked)
+            self.assertEqual(caught.exception.flow_id, calls)
+        permit.release()
+        client.acquire_all(asked)[0].release()
+        with self.assertRaises(nowcalls.Refused) as caught:
+            client.acquire_all(asked)
+        self.assertEqual(caught.exception.flow_id, rates)
+        self.assertEqual(self.server.now_calls(calls), 0)
+
     def test_each_value_has_a_rate_of_its_own(self):
         flow = self.load(rule_of_keys, 1, windowIntervalMs=10_000, sampleCount=1)
         client = self.client()

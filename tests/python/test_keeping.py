@@ -5,6 +5,7 @@ import time
 import unittest
 
 import nowcalls
+from nowcalls._fork import instance
 from support import ScriptedServer, ServerTest, rule
 
 
@@ -27,6 +28,46 @@ class KeepTest(ServerTest):
         self.assertTrue(permit.lost)
         self.assertEqual(client.stats()["kept"], 0)
 
+    def test_the_rule_says_whether_a_permit_is_kept_released_or_left(self):
+        ends = {}
+        for strategy in (0, 1, 2):
+            timeout = 150 if strategy != 1 else 400
+            config = {"resourceTimeout": timeout, "resourceTimeoutStrategy": strategy}
+            flow = self.load(rule, 1, **config)
+            client = self.client()
+            permit = client.acquire(flow)
+            if strategy == 2:
+                self.assert_soon(lambda: client.stats()["kept"] >= 6)
+                self.assertFalse(permit.lost)
+                self.assertTrue(permit.release())
+                continue
+            self.assert_soon(lambda: permit.lost)
+            self.assertEqual(permit.lost_reason, "resource_timeout")
+            self.assert_soon(lambda: self.server.now_calls(flow) == 0)
+            counters = self.server.call("flow", flow)["counters"]
+            ended = {reason for reason, count in counters["ended"].items() if count}
+            ends[strategy] = ended, counters.get("outcomes", {}).get("timeout", 0)
+            self.assertEqual(client.stats()["kept"], 0)
+            self.assertFalse(permit.release())
+        self.assertEqual(ends, {0: ({"resource_timeout"}, 0), 1: ({"released"}, 1)})
+
+    def test_a_permit_that_outlives_its_hold_says_what_to_set(self):
+        flow = self.load(rule, 1, resourceTimeout=150, resourceTimeoutStrategy=0)
+        client = self.client()
+        with self.assertLogs("nowcalls", "WARNING") as logged:
+            permit = client.acquire(flow)
+            self.assert_soon(lambda: client.stats()["lost"] == 1)
+            self.assertFalse(permit.release())
+        self.assertIn("the 300 ms that its rule holds a token", logged.output[0])
+        self.assertIn("set resourceTimeoutStrategy 2 in the rule, or ask to keep", logged.output[0])
+
+    def test_always_keeps_a_permit_of_a_rule_that_does_not(self):
+        flow = self.load(rule, 1, resourceTimeout=150, resourceTimeoutStrategy=0)
+        client = self.client(keep="always")
+        with client.permit(flow) as permit:
+            self.assert_soon(lambda: client.stats()["kept"] >= 6)
+            self.assertFalse(permit.lost)
+
     def test_a_client_can_leave_all_keeping_to_its_user(self):
         flow = self.load(rule, 1, resourceTimeout=150)
         client = self.client(keep=False)
@@ -43,7 +84,7 @@ class KeepTest(ServerTest):
         for _ in range(200):
             with client.permit(flow):
                 pass
-        self.assertLess(len(client._session._keeps), 100)
+        self.assertLess(len(client._worker._session._held._due), 100)
         self.assertEqual(client.stats()["held"], 0)
 
 
@@ -123,7 +164,8 @@ class NotificationTest(unittest.TestCase):
         with nowcalls.Client(server.address, client_id="worker") as client:
             lost = threading.Event()
             permit = client.acquire(1001, on_lost=lambda _: lost.set())
-            self.assertEqual(hellos, [[1, "default", "worker", {"lost": True}]])
+            options = {"lost": True, "instance": instance(), "terms": True}
+            self.assertEqual(hellos, [[1, "default", "worker", options]])
             self.assertTrue(client.stats()["tells_lost"])
             server.notify("unknown", "of a later version")
             server.notify("lost", 78, 1001, "admin")  # Not a token of this client.

@@ -18,36 +18,6 @@ def rule(**cluster):
 class RuleTest(unittest.TestCase):
     """The client's half of a rule."""
 
-    def test_a_rule_that_says_release_ends_a_permit_a_little_before_its_resource_timeout(self):
-        peer = Peer()
-        peer.connect()
-        call = peer.acquire(keep=True)
-        peer.asked()
-        peer.answer(GRANT)
-        permit = call.result()
-        peer.tick_at(102.0)
-        self.assertEqual(peer.asked(), [["rules_list", [None, 2, 110]], ["keep", [77]]])
-        peer.answer([[rule(resourceTimeoutStrategy=1)], None], [0, 6000])
-        self.assertAlmostEqual(peer.session.wakeup(), 102.95)
-        with self.assertLogs("nowcalls", "WARNING"):
-            peer.tick_at(102.96)
-        self.assertEqual(peer.asked(), [["release", [77]]])
-        self.assertEqual((permit.lost, permit.lost_reason), (True, "resource_timeout"))
-
-    def test_a_permit_under_any_other_rule_is_kept(self):
-        for strategy in (0, 2):
-            peer = Peer()
-            peer.connect()
-            call = peer.acquire(keep=True)
-            peer.asked()
-            peer.answer(GRANT)
-            self.assertFalse(call.result().lost)  # The session refers to permits weakly.
-            peer.tick_at(102.0)
-            peer.asked()
-            peer.answer([[rule(resourceTimeoutStrategy=strategy)], None], [0, 6000])
-            peer.tick_at(104.0)
-            self.assertEqual(peer.asked(), [["keep", [77]]])
-
     def refuse_prioritized(self, **cluster):
         peer = Peer()
         peer.connect()
@@ -69,11 +39,11 @@ class RuleTest(unittest.TestCase):
     def test_or_until_its_time_is_over(self):
         peer, call = self.refuse_prioritized(acquireRefuseStrategy=2)
         for _ in range(5):
-            peer.tick_at(peer.now + 1)
+            peer.tick_at(peer.now + 0.7)
             self.assertEqual([method for method, _ in peer.asked()], ["acquire"])
             peer.answer([1, 0, 0, 6, 6, 0, "level"])
         self.assertFalse(call.done)
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         self.assertEqual(call.error.refused_by, "level")
 
     def test_or_not_at_all(self):
@@ -90,12 +60,28 @@ class RuleTest(unittest.TestCase):
             peer.connect(sessions=2)
             peer.acquire()
             self.assertEqual([method for method, _ in peer.asked()], ["rules_list", "acquire"])
-            peer.answer([[rule(**cluster)], None], GRANT)
+            peer.answer([[rule(**cluster)], None], [1, 0, 0, 6, 6, 0, "level"])
             peer.disconnect()
             with self.assertLogs("nowcalls", "WARNING"):
                 peer.session.connect_failed(peer.now, "refused")
             calls = [peer.acquire() for _ in range(10)]
             self.assertEqual(sum(call.error is None for call in calls), admitted)
+
+
+    def test_the_share_is_the_count_divided_by_the_sessions_and_at_least_one(self):
+        for sessions, share in ((1, 2), (2, 1), (50, 1)):
+            peer = Peer(fallback="local")
+            peer.connect(sessions=sessions)
+            peer.acquire()
+            peer.asked()
+            seen = {**rule(thresholdType=1), "count": 2}
+            peer.answer([[seen], None], [1, 0, 0, 2, 2, 0, "level"])
+            peer.disconnect()
+            with self.assertLogs("nowcalls", "WARNING"):
+                peer.session.connect_failed(peer.now, "refused")
+            permits = [peer.acquire().result() for _ in range(share)]
+            self.assertEqual([permit.level for permit in permits], [share] * share)
+            self.assertIsInstance(peer.acquire().error, nowcalls.Refused)
 
 
 class StrayTest(unittest.TestCase):
@@ -123,15 +109,14 @@ class StrayTest(unittest.TestCase):
         peer, call, cancel = self.asked_twice()
         peer.answer(GRANT)
         self.assertEqual(peer.asked(), [])
-        peer.session.release(call.result(), peer.now)
+        peer.release(call.result())
         self.assertEqual(peer.asked(), [["release", [77]], cancel])
 
     def test_it_is_cancelled_when_the_token_is_lost(self):
         peer, call, cancel = self.asked_twice()
         peer.answer(GRANT)
         permit = call.result()
-        with self.assertLogs("nowcalls", "WARNING"):
-            peer.session.received(msgpack.packb([2, "lost", [77, 111, "admin"]]), peer.now)
+        peer.session.received(msgpack.packb([2, "lost", [77, 111, "admin"]]), peer.now)
         self.assertTrue(permit.lost)
         self.assertEqual(peer.asked(), [cancel])
 
@@ -141,7 +126,7 @@ class StrayTest(unittest.TestCase):
         call = peer.acquire()
         peer.asked()
         peer.answer(GRANT)
-        peer.session.release(call.result(), peer.now)
+        peer.release(call.result())
         self.assertEqual(peer.asked(), [["release", [77]]])
 
 

@@ -1,13 +1,15 @@
 """The session without sockets: what it asks, when, and what it makes of answers."""
 
 import unittest
+import weakref
 
 import msgpack
 import nowcalls
-from nowcalls._calls import Acquire, Call, RateRequest, Release
+from nowcalls._calls import Acquire, Ping, RateRequest, Release
 from nowcalls._config import make_config
 from nowcalls._permit import BasePermit
-from nowcalls._session import PAUSE_MAX_S, Session
+from nowcalls._dialing import PAUSE_MAX_S
+from nowcalls._session import NO_HELLO, Session
 
 GRANT = [0, 77, 13, 1, 2, 6000, None]
 
@@ -19,6 +21,9 @@ class QuietPermit(BasePermit):
         pass
 
 
+HELLO = ["hello", [1, "shop", "worker", {"lost": True, "instance": 7, "terms": True}]]
+
+
 class Peer:
     """A session and the server's end of its connection, at a time that the test sets."""
 
@@ -27,7 +32,17 @@ class Peer:
         values.update({"local_levels": None}, **settings)
         config = make_config(addresses or "a:1", "shop", **values)
         self.now = 100.0
-        self.session = Session(config, QuietPermit, self.now, uniform=lambda _, bound: bound)
+        ids = iter(range(1001, 2000))
+        self.session = Session(
+            config, self.permit, self.now, lambda _, bound: bound, 7, lambda: next(ids), self.clock
+        )
+
+    def permit(self, held):
+        held.grip = weakref.ref(permit := QuietPermit(held))
+        return permit
+
+    def clock(self):
+        return self.now
 
     def asked(self):
         """The requests since the last look, without their msgids, which `answer` uses in order."""
@@ -53,7 +68,7 @@ class Peer:
         self.answer(["0.1.0", 12, sessions, resumed])
 
     def submit(self, call):
-        self.session.submit(call, self.now)
+        self.session.ask(call, self.now)
         return call
 
     def acquire(self, wait=None, keep="always"):
@@ -67,6 +82,18 @@ class Peer:
         self.answer([0, token_id, *GRANT[2:]])
         return call.result()
 
+    def release(self, permit, outcome="ok"):
+        call = Release(permit._held, outcome)
+        self.session.release(call, self.now)
+        return call
+
+    def give_up(self, call):
+        reason = "in time" if self.session.ready else self.session._why_offline
+        self.session._give_up(call, self.now, reason)
+
+    def lost(self):
+        return [held.permit for held in self.session.take_lost()]
+
     def disconnect(self):
         self.session.disconnected(self.now, "broken")
 
@@ -78,9 +105,9 @@ class Peer:
 class HelloTest(unittest.TestCase):
     def test_nothing_is_asked_before_hello_is_answered(self):
         peer = Peer()
-        peer.submit(Call("ping"))
+        peer.submit(Ping())
         peer.session.connected(peer.now)
-        self.assertEqual(peer.asked(), [["hello", [1, "shop", "worker", {"lost": True}]]])
+        self.assertEqual(peer.asked(), [HELLO])
         peer.answer(["0.1.0", 12, 1, 0])
         self.assertEqual(peer.asked(), [["ping", []]])
 
@@ -115,7 +142,7 @@ class HelloTest(unittest.TestCase):
         with self.assertLogs("nowcalls", "WARNING"):
             peer.session.disconnected(peer.now, broken)
         self.assertFalse(call.done)
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         self.assertIsInstance(call.error, nowcalls.Unavailable)
         self.assertIn("OVERLOADED: hello: sessions_max", str(call.error))
 
@@ -124,7 +151,15 @@ class HelloTest(unittest.TestCase):
         peer.session.connected(peer.now)
         self.assertEqual(peer.session.wakeup(), 105.0)
         self.assertIsNone(peer.tick_at(104.9))
-        self.assertEqual(peer.tick_at(105.0), "no answer to hello")
+        self.assertEqual(peer.tick_at(105.0), NO_HELLO)
+
+
+    def test_only_an_answer_to_hello_counts_before_it(self):
+        peer = Peer()
+        peer.session.connected(peer.now)
+        for at in (102.0, 104.0):
+            peer.session.received(msgpack.packb([2, "later", []]), at)
+        self.assertEqual(peer.tick_at(105.0), NO_HELLO)
 
 
 class DialTest(unittest.TestCase):
@@ -133,14 +168,14 @@ class DialTest(unittest.TestCase):
         pauses = []
         for _ in range(8):
             peer.session.connect_failed(peer.now, "refused")
-            pauses.append(peer.session.connect_at - peer.now)
-            peer.now = peer.session.connect_at
+            pauses.append(peer.session.dialing.at - peer.now)
+            peer.now = peer.session.dialing.at
         pauses = [round(pause, 3) for pause in pauses]
         self.assertEqual(pauses, [0.1, 0.2, 0.4, 0.8, 1.6] + [PAUSE_MAX_S] * 3)
         peer.connect()
         peer.granted()
         peer.disconnect()
-        self.assertAlmostEqual(peer.session.connect_at - peer.now, 0.05)
+        self.assertAlmostEqual(peer.session.dialing.at - peer.now, 0.05)
 
     def test_a_server_that_ends_connections_at_once_is_dialled_ever_more_slowly(self):
         peer = Peer()
@@ -148,14 +183,14 @@ class DialTest(unittest.TestCase):
         for _ in range(4):
             peer.connect()
             peer.disconnect()
-            pauses.append(round(peer.session.connect_at - peer.now, 3))
+            pauses.append(round(peer.session.dialing.at - peer.now, 3))
         self.assertEqual(pauses, [0.1, 0.2, 0.4, 0.8])
 
     def test_all_addresses_are_tried_before_a_pause(self):
         peer = Peer("a:1", "b:2", "c:3")
         tried = []
         for _ in range(4):
-            tried.append((peer.session.address[0], peer.session.connect_at > peer.now))
+            tried.append((peer.session.dialing.address[0], peer.session.dialing.at > peer.now))
             peer.session.connect_failed(peer.now, "refused")
         self.assertEqual(tried, [("a", False), ("b", False), ("c", False), ("a", True)])
 
@@ -188,7 +223,7 @@ class RetryTest(unittest.TestCase):
         self.assertFalse(call.done)
         self.assertEqual(peer.asked(), [])
         peer.disconnect()
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         # The server said that it did not carry the acquire out, so there is nothing to cancel.
         self.assertIsInstance(call.error, nowcalls.Unavailable)
         peer.connect()
@@ -200,7 +235,7 @@ class RetryTest(unittest.TestCase):
         call = peer.acquire()
         peer.asked()
         peer.disconnect()
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         self.assertIsInstance(call.error, nowcalls.OutcomeUnknown)
         for _ in range(2):  # Until the cancel is answered.
             self.assertFalse(peer.session.settled)
@@ -216,7 +251,7 @@ class RetryTest(unittest.TestCase):
         peer = Peer()
         peer.connect()
         call = peer.acquire()
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         # The ping asks whether the server is still there.
         self.assertEqual([method for method, _ in peer.asked()], ["acquire", "cancel", "ping"])
         peer.answer(GRANT, [6], [1])
@@ -227,7 +262,7 @@ class RetryTest(unittest.TestCase):
         peer = Peer()
         peer.connect()
         call = peer.acquire()
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         peer.disconnect()
         peer.connect()
         self.assertEqual(peer.asked(), [["cancel", [call.request_id]]])
@@ -244,7 +279,7 @@ class RetryTest(unittest.TestCase):
     def test_an_acquire_that_was_never_sent_is_unavailable_and_needs_no_cancel(self):
         peer = Peer()
         call = peer.acquire()
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         self.assertIsInstance(call.error, nowcalls.Unavailable)
         peer.connect()
         self.assertEqual(peer.asked(), [])
@@ -253,9 +288,9 @@ class RetryTest(unittest.TestCase):
         peer = Peer()
         peer.connect()
         permit = peer.granted()
-        call = peer.session.release(permit, peer.now)
+        call = peer.release(permit)
         peer.asked()
-        peer.session.give_up(call, peer.now)
+        peer.give_up(call)
         self.assertIsInstance(call.error, nowcalls.OutcomeUnknown)
         peer.disconnect()
         peer.connect(resumed=1)
@@ -269,14 +304,14 @@ class RetryTest(unittest.TestCase):
         peer.connect()
         closing, stopped = peer.granted(), peer.granted(78)
         peer.session.close(peer.now)
-        release = peer.session.release(closing, peer.now)
+        release = peer.release(closing)
         self.assertEqual(peer.asked(), [["release", [77]]])
         peer.answer([6])
         self.assertTrue(release.result())
         self.assertTrue(peer.session.settled)
         peer.disconnect()
-        peer.session.stop()
-        release = peer.session.release(stopped, peer.now)
+        peer.session.stop("the client is closed")
+        release = peer.release(stopped)
         with self.assertRaisesRegex(nowcalls.Unavailable, "the client is closed"):
             release.result()
         self.assertTrue(peer.session.settled)
@@ -285,7 +320,7 @@ class RetryTest(unittest.TestCase):
         peer = Peer()
         peer.connect()
         permit = peer.granted()
-        call = peer.session.release(permit, peer.now)
+        call = peer.release(permit)
         self.assertIsInstance(call, Release)
         peer.asked()
         peer.answer([7])
@@ -295,22 +330,22 @@ class RetryTest(unittest.TestCase):
     def test_a_rate_request_that_was_sent_is_not_sent_again(self):
         peer = Peer()
         peer.connect()
-        sent = peer.submit(RateRequest("request", 111, [1, False]))
+        sent = peer.submit(RateRequest(111, 1))
         peer.asked()
         peer.disconnect()
         self.assertIsInstance(sent.error, nowcalls.OutcomeUnknown)
-        waiting = peer.submit(RateRequest("request", 111, [1, False]))
+        waiting = peer.submit(RateRequest(111, 1))
         peer.connect()
-        self.assertEqual(peer.asked(), [["request", [111, 1, False]]])
-        peer.answer([2, 0, 100, None])
-        self.assertEqual(waiting.result(), nowcalls.Rate(0, 0.1))
+        self.assertEqual(peer.asked(), [["request", [111, 1]]])
+        peer.answer([0, 3, 0, None])
+        self.assertEqual(waiting.result(), nowcalls.Rate(3, 0.0))
 
-    def test_msgids_never_repeat_that_of_hello(self):
+    def test_msgids_wrap_without_that_of_0(self):
         peer = Peer()
         peer.connect()
-        peer.session._msgids = iter(range(2**32 - 2, 2**32 + 1))
+        peer.session._exchange._last_msgid = 2**32 - 2
         for _ in range(3):
-            peer.submit(Call("ping"))
+            peer.submit(Ping())
         peer.asked()
         self.assertEqual(peer._msgids, [2**32 - 1, 1, 2])
 
@@ -359,27 +394,28 @@ class TimeTest(unittest.TestCase):
         peer = Peer()
         peer.connect()
         permit = peer.granted()  # 6000 ms
-        self.assertEqual(peer.session.wakeup(), 102.0)
+        self.assertEqual(peer.session.wakeup(), 102.001)
         peer.tick_at(101.9)
         self.assertEqual(peer.asked(), [])
-        peer.tick_at(102.0)
+        peer.tick_at(102.001)
         self.assertEqual(peer.asked(), [["keep", [77]]])
         peer.now = 103.0
         peer.answer([0, 9000])
         self.assertEqual(permit.hold_ms, 9000)
-        peer.tick_at(105.0)  # A third of the new hold, from when the keep was sent.
+        peer.tick_at(105.002)  # A third of the new hold, from when the keep was sent.
         self.assertEqual(peer.asked(), [["keep", [77]]])
         peer.answer([7, 0])
         self.assertTrue(permit.lost)
-        self.assertEqual(peer.session.take_lost(), [permit])
-        self.assertEqual(peer.session.take_lost(), [])
+        self.assertEqual(peer.lost(), [permit])
+        self.assertEqual(peer.lost(), [])
 
     def test_whatever_hold_a_server_tells_keeps_have_pauses(self):
         peer = Peer()
         peer.connect()
-        peer.acquire()
+        call = peer.acquire()
         peer.asked()
-        peer.answer([0, 77, 13, 1, 2, 0, None])
+        peer.answer([0, 77, 13, 1, 2, 15, None])
+        self.assertFalse(call.result().lost)
         self.assertAlmostEqual(peer.session.wakeup(), 100.01)
 
     def test_a_grant_that_no_server_gives_is_asked_again_on_the_next_connection(self):
@@ -401,11 +437,11 @@ class TimeTest(unittest.TestCase):
         peer = Peer()
         peer.connect()
         permit = peer.granted()
-        peer.tick_at(102.0)
+        peer.tick_at(102.001)
         peer.asked()
         peer.answer(error=[8, "INTERNAL", "?"])
         self.assertFalse(permit.lost)
-        peer.tick_at(104.0)
+        peer.tick_at(104.002)
         self.assertEqual(peer.asked(), [["keep", [77]]])
 
     def test_a_new_connection_begins_with_a_keep_of_every_kept_permit(self):
@@ -471,18 +507,6 @@ class FallbackTest(unittest.TestCase):
         peer.asked()
         peer.answer(error=[3, "BAD_PARAMS", "for a reason"])
         self.assertIsInstance(call.error, nowcalls.BadRequest)
-
-    def test_the_share_is_the_level_divided_by_the_sessions_and_at_least_one(self):
-        for sessions, share in ((1, 2), (2, 1), (50, 1)):
-            peer = Peer(fallback="local")
-            peer.connect(sessions=sessions)
-            peer.session.release(peer.granted(), peer.now)  # Of level 2.
-            peer.disconnect()
-            with self.assertLogs("nowcalls", "WARNING"):
-                peer.session.connect_failed(peer.now, "refused")
-            permits = [peer.acquire().result() for _ in range(share)]
-            self.assertEqual([permit.level for permit in permits], [share] * share)
-            self.assertIsInstance(peer.acquire().error, nowcalls.Refused)
 
     def test_keys_of_different_types_have_different_shares(self):
         peer = Peer(fallback="local", local_levels={111: 1})

@@ -5,7 +5,8 @@
     PYTHONPATH=tools/python tools/python/examples/llm_gateway.py
     curl -H 'Authorization: Bearer key-acme' -d 'Hello' http://127.0.0.1:8000/
 
-Rule 4002 limits the calls a second of a key, rule 4001 those in progress. A refused call gets 429.
+Rule 4001 limits the calls in progress of a key, rule 4002 those a second. One decision takes both
+or none, so a call that is refused by the one uses up nothing of the other. A refused call gets 429.
 """
 
 import argparse
@@ -35,15 +36,15 @@ class Gateway(http.server.BaseHTTPRequestHandler):
             self._answer(401, "no API key")
             return
         try:
-            # The rate first: it holds nothing, so nothing has to be given back without room.
-            rate = self.client.request_param(A_SECOND, 1, [key])
-            time.sleep(rate.wait)
-            with self.client.permit(IN_PROGRESS, param=key, wait=WAIT_S):
+            asked = [(IN_PROGRESS, 1, key), nowcalls.rate(A_SECOND, 1, key)]
+            permit, _ = self.client.acquire_all(asked, wait=WAIT_S)
+            with permit:
                 text = call_model(prompt, self.model_seconds)
             self._answer(200, text)
         except nowcalls.Refused as refused:
             self._answer(429, f"too many calls of this key: {refused.refused_by}")
         except (nowcalls.Unavailable, nowcalls.OutcomeUnknown):
+            # With fallback="fail" alone. By default each gateway then limits its keys by itself.
             self._answer(503, "the limits cannot be checked")
 
     def log_message(self, *_: object) -> None:

@@ -1,6 +1,6 @@
 """Client of nowcalls, a durable token server for cluster concurrency control.
 
-    with nowcalls.Client("127.0.0.1:18730", namespace="shop", client_id="worker-1") as client:
+    with nowcalls.Client("127.0.0.1:18730", namespace="shop") as client:
         with client.permit(1001, wait=2.0) as permit:
             ...  # At most as many at once, over all processes, as rule 1001 allows.
 
@@ -8,7 +8,7 @@
 """
 
 from . import aio
-from ._calls import Rate
+from ._calls import Rate, rate
 from ._client import Client, Permit
 from ._errors import BadRequest, Error, NoRule, OutcomeUnknown, Refused, Unavailable
 
@@ -25,4 +25,5 @@ __all__ = [
     "Refused",
     "Unavailable",
     "aio",
+    "rate",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import unicodedata
 import uuid
 from typing import Mapping, NamedTuple, Optional, Sequence, Tuple, Union
@@ -10,7 +11,8 @@ from ._errors import BadRequest
 
 DEFAULT_PORT = 18730
 NAME_BYTES_MAX = 128
-FALLBACKS = ("fail", "rule", "local", "pass")
+WAIT_MAX_S = TIMEOUT_MAX_S = 3600.0
+FALLBACKS = ("rule", "local", "pass", "fail")
 KEEPS = (True, False, "always")
 
 Address = Tuple[str, int]
@@ -25,6 +27,8 @@ class Config(NamedTuple):
     keep: Union[bool, str]
     fallback: str
     local_levels: Mapping[int, int]
+    exclusive: bool
+    rejoin: bool
 
 
 def make_config(
@@ -35,6 +39,8 @@ def make_config(
     keep: Union[bool, str],
     fallback: str,
     local_levels: Optional[Mapping[int, int]],
+    exclusive: bool = False,
+    rejoin: bool = False,
 ) -> Config:
     """Raises BadRequest for what no server would take."""
     texts = [address] if isinstance(address, str) else list(address)
@@ -43,8 +49,13 @@ def make_config(
     if fallback not in FALLBACKS:
         raise BadRequest(f"fallback must be one of {', '.join(FALLBACKS)}, not {fallback!r}")
     check_keep(keep)
-    if not timeout > 0:
-        raise BadRequest(f"timeout must be above 0, not {timeout!r}")
+    check_seconds("timeout", timeout)
+    if timeout == 0:
+        raise BadRequest("timeout must be above 0")
+    levels = dict(local_levels or {})
+    for flow_id, level in levels.items():
+        if not isinstance(level, int) or level < 0:
+            raise BadRequest(f"local_levels[{flow_id!r}] must be an int from 0 on, not {level!r}")
     _check_name("namespace", namespace)
     if client_id is None:
         client_id = f"python-{uuid.uuid4()}"
@@ -58,8 +69,17 @@ def make_config(
         float(timeout),
         keep,
         fallback,
-        dict(local_levels or {}),
+        levels,
+        bool(exclusive),
+        bool(rejoin),
     )
+
+
+def check_seconds(what: str, value: object, most: float = TIMEOUT_MAX_S) -> None:
+    """NaN would confuse timers, infinity overflows them."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= most:  # type: ignore[operator]
+        raise BadRequest(f"{what} must be 0 to {most:.0f} seconds, not {value!r}")
 
 
 def check_keep(keep: Union[bool, str]) -> None:
@@ -75,6 +95,8 @@ def parse_address(text: str) -> Address:
         port = rest[1:] if rest.startswith(":") else rest or port
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
+    if "/" in host or (":" in host and not _is_ipv6(host)):
+        raise BadRequest(f"address {text!r} is not HOST:PORT or [IPV6]:PORT; it has no http://")
     try:  # The resolver raises the same, or ValueError; a dialer bears OSError alone.
         is_name = b"\0" not in host.encode("idna")
     except UnicodeError:  # An empty label, or one of more than 63 bytes.
@@ -82,6 +104,14 @@ def parse_address(text: str) -> Address:
     if not host or not is_name or not port.isdecimal() or not 0 < int(port) < 65536:
         raise BadRequest(f"address {text!r} is not HOST:PORT or [IPV6]:PORT")
     return host, int(port)
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET6, host.partition("%")[0])
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _check_name(what: str, name: str) -> None:

@@ -1,25 +1,32 @@
-"""A forked child lets go of the connections of its parent.
+"""Processes: a forked child lets go of its parent's connections, and each process has a number.
 
-A child that kept them open would keep the parent's session online after the parent's death.
+A child that kept connections open would keep the parent's session online after the parent's death.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
-from typing import Protocol
+from typing import Dict, Protocol
 
 
 class Forkable(Protocol):
-    def _forget_connection(self) -> None:
+    def forget_connection(self) -> None:
         """Runs in the child: closes what was inherited, and refuses calls from then on."""
 
 
 _clients: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_instances: Dict[int, int] = {}
 
 
 def watch(client: Forkable) -> None:
     _clients.add(client)
+
+
+def instance() -> int:
+    """The instance of this process in hello: 1..2^63-1, drawn once, anew after a fork."""
+    drawn = (int.from_bytes(os.urandom(8), "big") >> 1) or 1
+    return _instances.setdefault(os.getpid(), drawn)
 
 
 def let_go(descriptor: int) -> None:
@@ -35,8 +42,9 @@ def let_go(descriptor: int) -> None:
 
 
 def _in_child() -> None:
+    _instances.clear()
     for client in list(_clients):
-        client._forget_connection()
+        client.forget_connection()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,7 +1,6 @@
 """Client and Permit for asyncio: as in nowcalls, with await.
 
-A client belongs to the event loop on which it is first used. One task dials; a protocol object
-reads and sends.
+A client belongs to the event loop on which it is first used.
 """
 
 from __future__ import annotations
@@ -10,13 +9,43 @@ import asyncio
 import contextlib
 import inspect
 import logging
-from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, Set
+import random
+import warnings
+import weakref
+from typing import (
+    Any,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Type,
+)
 
-from . import _fork
-from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, values_of
-from ._config import Addresses, check_keep, make_config
-from ._errors import BadRequest, OutcomeUnknown, Unavailable
-from ._permit import HELD, BasePermit, Param
+from . import _clock, _fork
+from ._block import AsyncBlock
+from ._calls import (
+    Acquire,
+    AcquireAll,
+    Call,
+    Keep,
+    Page,
+    Ping,
+    Rate,
+    RateRequest,
+    Release,
+    Row,
+    values_of,
+)
+from ._config import Addresses, check_keep, check_seconds, make_config
+from ._errors import BadRequest, Error, OutcomeUnknown, Unavailable
+from ._held import HELD, Held, KeepMode, Param
+from ._link import Link
+from ._permit import BasePermit, outcome_of
 from ._session import Session
 
 logger = logging.getLogger("nowcalls")
@@ -29,18 +58,19 @@ __all__ = ["Client", "Permit"]
 class Permit(BasePermit):
     """A token of an asyncio client. As an asynchronous context manager it ends with a release."""
 
-    def __init__(self, client: Client) -> None:
-        super().__init__()
+    def __init__(self, held: Held, client: Client) -> None:
+        super().__init__(held)
         self._client = client
 
-    async def release(self, timeout: Optional[float] = None) -> bool:
+    async def release(self, outcome: str = "ok", *, timeout: Optional[float] = None) -> bool:
         """Gives the token back; a second time does nothing.
 
+        outcome: how the call ended: "ok", "failed" or "timeout". The server counts them.
         Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no
         answer comes in time; the client then releases it in the background, as soon as it can.
         Raises Unavailable after close: the server then takes the token back.
         """
-        return await self._client._release(self, timeout)
+        return await self._client._release(self, outcome, timeout)
 
     async def keep(self, timeout: Optional[float] = None) -> bool:
         """Renews hold_ms now. Returns False if the token is lost."""
@@ -49,8 +79,8 @@ class Permit(BasePermit):
     async def __aenter__(self) -> Permit:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._client._leave(self)
+    async def __aexit__(self, kind: Optional[Type[BaseException]], *_: object) -> None:
+        await self._client._leave(self, outcome_of(kind))
 
 
 class Client:
@@ -69,25 +99,33 @@ class Client:
         client_id: Optional[str] = None,
         timeout: float = 5.0,
         keep: KeepMode = True,
-        fallback: str = "fail",
+        fallback: str = "rule",
         local_levels: Optional[Mapping[int, int]] = None,
+        exclusive: bool = False,
+        rejoin: bool = False,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> None:
         self._config = make_config(
-            address, namespace, client_id, timeout, keep, fallback, local_levels
+            address,
+            namespace,
+            client_id,
+            timeout,
+            keep,
+            fallback,
+            local_levels,
+            exclusive,
+            rejoin,
         )
         self.on_lost = on_lost
         self._closed = False
         self._forked = False
         # From the first use on.
-        self._link: Optional[_Link] = None
+        self._link: Optional[Link] = None
         self._dialer: Optional[asyncio.Task[None]] = None
-        self._callbacks: Set[asyncio.Task[Any]] = set()
 
     # Permits.
 
-    @contextlib.asynccontextmanager
-    async def permit(
+    def permit(
         self,
         flow_id: int,
         count: int = 1,
@@ -98,19 +136,26 @@ class Client:
         keep: Optional[KeepMode] = None,
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
-    ) -> AsyncIterator[Permit]:
-        """Holds a token for the time of an async with block. See acquire."""
-        async with await self.acquire(
-            flow_id,
-            count,
-            wait=wait,
-            param=param,
-            prioritized=prioritized,
-            keep=keep,
-            timeout=timeout,
-            on_lost=on_lost,
-        ) as permit:
-            yield permit
+    ) -> AsyncBlock[Permit]:
+        """Holds a token for an async with block, or for the calls of a coroutine function.
+
+        A block that is left by an exception releases it as "failed"; by TimeoutError or
+        CancelledError as "timeout". See acquire.
+        """
+
+        def acquire() -> Awaitable[Permit]:
+            return self.acquire(
+                flow_id,
+                count,
+                wait=wait,
+                param=param,
+                prioritized=prioritized,
+                keep=keep,
+                timeout=timeout,
+                on_lost=on_lost,
+            )
+
+        return AsyncBlock(acquire, self._leave)
 
     async def acquire(
         self,
@@ -144,14 +189,18 @@ class Client:
         keep: Optional[KeepMode] = None,
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
-    ) -> List[Permit]:
+        sleep: bool = True,
+    ) -> List[Any]:
         """Takes a token for each item, for all or for none. Nothing is held while it waits.
 
         items: flow ids, (flow_id, count) or (flow_id, count, param); each another flow or param.
+            nowcalls.rate(flow_id, count, param) asks for calls a second in the same decision.
+        sleep: whether to wait until the calls of the rates may be made.
+        Returns a permit for each item, None for a rate.
         """
-        call = AcquireAll(items, wait, prioritized)
+        call = AcquireAll(items, wait, prioritized, sleep)
         self._set(call, keep, on_lost)
-        permits: List[Permit] = await self._ask(call, timeout)
+        permits: List[Optional[Permit]] = await self._ask(call, timeout)
         return permits
 
     def _set(self, call: Acquire, keep: Optional[KeepMode], on_lost: Any) -> None:
@@ -168,31 +217,40 @@ class Client:
         prioritized: bool = False,
         *,
         timeout: Optional[float] = None,
+        sleep: bool = True,
     ) -> Rate:
         """Asks for `count` calls under a rule of calls a second. Nothing is held.
 
-        Raises Refused if they may not be made now. Sleep for the answer's `wait` before them.
+        Sleeps until the calls may be made, if that is within the timeout. sleep=False: the
+        answer's `wait` says how long to sleep. Raises Refused if they may not be made now.
         """
-        rate: Rate = await self._ask(RateRequest("request", flow_id, [count, prioritized]), timeout)
+        call = RateRequest(flow_id, count, None, sleep).prioritize(prioritized)
+        rate: Rate = await self._ask(call, timeout)
         return rate
 
     async def request_param(
-        self, flow_id: int, count: int, values: Sequence[Param], *, timeout: Optional[float] = None
+        self,
+        flow_id: int,
+        count: int,
+        values: Sequence[Param],
+        *,
+        timeout: Optional[float] = None,
+        sleep: bool = True,
     ) -> Rate:
         """Asks for `count` calls of each value of the rule's parameter: of all, or of none."""
-        params = [count, values_of(values)]
-        rate: Rate = await self._ask(RateRequest("request_param", flow_id, params), timeout)
+        call = RateRequest(flow_id, count, values_of(values), sleep)
+        rate: Rate = await self._ask(call, timeout)
         return rate
 
     # What the server knows.
 
     async def ping(self, timeout: Optional[float] = None) -> int:
         """The server's clock in ms."""
-        return int((await self._ask(Call("ping"), timeout))[0])
+        return int(await self._ask(Ping(), timeout))
 
     async def flow(self, flow_id: int) -> Dict[str, Any]:
         """The row of a flow as in PROTOCOL.md: level, now_calls, waiters, counters and more."""
-        row: Dict[str, Any] = await self._ask(Call("flow", [flow_id]))
+        row: Dict[str, Any] = await self._ask(Row("flow", [flow_id]))
         return row
 
     def flows(self) -> AsyncIterator[Dict[str, Any]]:
@@ -228,14 +286,21 @@ class Client:
         """
         if self._closed or self._forked:
             return
+        link, dialer = self._link, self._dialer
+        if link is None or dialer is None:
+            self._closed = True
+            return
+        self._check_loop(link)
         self._closed = True
-        if self._link is not None and self._dialer is not None:
-            await self._link.drain(self._config.timeout)
-            self._dialer.cancel()
+        try:
+            await link.drain(self._config.timeout)
+            dialer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._dialer
-            self._link.stop()
-            await asyncio.sleep(0)  # In which the event loop closes the socket.
+                await dialer
+        finally:  # Also if this task is cancelled.
+            dialer.cancel()
+            link.stop()
+        await asyncio.sleep(0)  # In which the event loop closes the socket.
 
     async def __aenter__(self) -> Client:
         self._started()
@@ -244,221 +309,146 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def __del__(self) -> None:
+        link: Optional[Link] = getattr(self, "_link", None)
+        if link is None or self._closed or self._forked:
+            return
+        link.stop_soon()
+        warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+
     # Calls.
 
-    def _started(self) -> _Link:
+    def _started(self) -> Link:
         if self._forked:
             raise BadRequest("this client was made before a fork; make one in the child")
         if self._link is None:
             loop = asyncio.get_running_loop()
-            session = Session(self._config, lambda: Permit(self), loop.time())
-            self._link = _Link(loop, session, self._tell_lost)
-            self._dialer = loop.create_task(self._link.dial_until_drained())
+            number = 0 if self._config.rejoin else _fork.instance()
+            # The link refers to the client weakly, so a client that is dropped ends it.
+            client = weakref.ref(self)
+
+            def permit_of(held: Held) -> BasePermit:
+                return Permit(held, client())  # type: ignore[arg-type]
+
+            def tell_lost(held: Held) -> None:
+                _tell_lost(client(), held)
+
+            link = Link(loop, tell_lost)
+            link.session = Session(
+                self._config, link.permits(permit_of), _clock.now(), random.uniform, number
+            )
+            self._dialer = loop.create_task(link.dial_until_drained())
+            self._link = link
             _fork.watch(self)
         return self._link
+
+    def _check_loop(self, link: Link) -> None:
+        if asyncio.get_running_loop() is not link.loop:
+            raise BadRequest(
+                "this client belongs to another event loop, that of its first use; make a client "
+                "for each loop"
+            )
 
     async def _ask(self, call: Call, timeout: Optional[float] = None) -> Any:
         link = self._started()
         if self._closed:
             raise BadRequest("the client is closed")
-        answered = link.notified(call)
-        link.session.submit(call, link.loop.time())
-        await self._await(link, call, answered, timeout)
-        return call.result()
+        return await self._await(link, call, link.session.ask, timeout)
 
     async def _await(
-        self, link: _Link, call: Call, answered: asyncio.Future[None], timeout: Optional[float]
-    ) -> None:
-        """Waits for the outcome of a call, and gives the call up when its time is over."""
-        link.pump()
-        patience = (self._config.timeout if timeout is None else timeout) + call.patience
-        timer = link.loop.call_later(patience, link.give_up, call)
+        self, link: Link, call: Call, ask: Callable[..., None], timeout: Optional[float]
+    ) -> Any:
+        """Asks, and waits for the outcome."""
+        self._check_loop(link)
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        answered = link.notified(call)
         try:
+            ask(call, _clock.now(), timeout)
+            link.pump()
             await answered
-        except asyncio.CancelledError:  # Nobody will take the permit.
-            link.session.abandon(call, link.loop.time())
+        except BaseException:  # Nobody will take the outcome.
+            if isinstance(call, Release):
+                link.session.drop(call.held, _clock.now())
+            else:
+                link.session.abandon(call, _clock.now())
             link.pump()
             raise
-        finally:
-            timer.cancel()
+        return call.take()
 
-    async def _release(self, permit: Permit, timeout: Optional[float]) -> bool:
+    async def _release(
+        self,
+        permit: Permit,
+        outcome: str,
+        timeout: Optional[float] = None,
+        leaves: bool = False,
+    ) -> bool:
         if self._forked:
             return False  # The parent has it.
         link = self._started()
-        call = link.session.release(permit, link.loop.time())
-        if call is None:
-            link.pump()
+        call = Release(permit._held, outcome, leaves)
+        if not permit._held.open:
             return not permit.lost
-        answered = link.notified(call)
-        await self._await(link, call, answered, timeout)
-        return bool(call.result())
+        return bool(await self._await(link, call, link.session.release, timeout))
 
-    async def _leave(self, permit: Permit) -> None:
+    async def _leave(self, permit: Permit, outcome: str) -> None:
         """The end of a with block, which has done its work whether or not the server is there."""
         try:
-            ready = self._forked or self._started().session.ready
-            await self._release(permit, None if ready else 0.0)
+            await self._release(permit, outcome, leaves=True)
         except (Unavailable, OutcomeUnknown) as error:
             how = "not released" if self._closed else "released in the background"
             logger.warning("%r is %s: %s", permit, how, error)
 
     async def _keep(self, permit: Permit, timeout: Optional[float]) -> bool:
-        if permit.local or permit._state != HELD:
-            return permit.local and permit._state == HELD
-        return await self._ask(Keep(permit), timeout) is not None
+        held = permit._held
+        if held.local or held.state != HELD or held.lost:
+            return held.local and held.state == HELD
+        return await self._ask(Keep(held), timeout) is not None
 
     async def _rows(self, method: str, *head: Any) -> AsyncIterator[Dict[str, Any]]:
-        cursor = None
+        cursor, patience = None, _clock.now() + self._config.timeout
         while True:
-            rows, cursor = (await self._ask(Call(method, [*head, PAGE_ROWS, cursor])))[:2]
+            rows, after = await self._ask(Page(method, [*head, PAGE_ROWS, cursor]))
             for row in rows:
                 yield row
-            if cursor is None:
+            if after is None:
                 return
+            now = _clock.now()
+            patience = now + self._config.timeout if rows else patience
+            if after == cursor or now > patience:
+                raise Error(f"{method}: the server's pages do not end")
+            cursor = after
 
-    def _tell_lost(self, permit: BasePermit) -> None:
-        for callback in (permit.on_lost, self.on_lost):
-            if callback is None:
-                continue
-            try:
-                outcome = callback(permit)  # type: ignore[arg-type]
-            except Exception:
-                logger.exception("on_lost of %r failed", permit)
-                continue
-            if inspect.isawaitable(outcome):
-                task = asyncio.ensure_future(outcome)
-                self._callbacks.add(task)
-                task.add_done_callback(self._callbacks.discard)
-
-    def _forget_connection(self) -> None:
+    def forget_connection(self) -> None:
+        """In a forked child."""
         self._forked = True
         if self._link is not None:
             self._link.forget()
 
 
-class _Link(asyncio.Protocol):
-    """The connection of a client, one after the other, and the timer of its session."""
+_callbacks: Set[asyncio.Future[Any]] = set()
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        session: Session,
-        tell_lost: Callable[[BasePermit], None],
-    ) -> None:
-        self.loop = loop
-        self.session = session
-        self._tell_lost = tell_lost
-        self._transport: Optional[asyncio.Transport] = None
-        self._timer: Optional[asyncio.TimerHandle] = None
-        self._ended = asyncio.Event()  # The connection.
-        self._settled = asyncio.Event()
-        self._draining = False
 
-    async def dial_until_drained(self) -> None:
-        """Dials whenever there is no connection.
+def _tell_lost(client: Optional[Client], held: Held) -> None:
+    permit = held.permit
+    for callback in (held.on_lost, client.on_lost if client is not None else None):
+        if callback is None or permit is None:
+            continue
+        try:
+            outcome = callback(permit)
+        except BaseException:  # SystemExit, too: the loop is not the callback's to end.
+            logger.exception("on_lost of %r failed", permit)
+            continue
+        if inspect.isawaitable(outcome):
+            task = asyncio.ensure_future(_watched(outcome, permit))
+            _callbacks.add(task)
+            task.add_done_callback(_callbacks.discard)
 
-        Before Python 3.12 wait_for may swallow the cancel that ends this task, so it looks itself.
-        """
-        while not self._draining:
-            await asyncio.sleep(max(0.0, self.session.connect_at - self.loop.time()))
-            self._ended.clear()
-            host, port = self.session.address
-            connecting = self.loop.create_connection(lambda: self, host, port)
-            try:
-                await asyncio.wait_for(connecting, self.session.connect_timeout)
-            except asyncio.TimeoutError:
-                self.session.connect_failed(self.loop.time(), "timed out")
-            except OSError as error:
-                self.session.connect_failed(self.loop.time(), error.strerror or str(error))
-            else:
-                if not self._draining:
-                    await self._ended.wait()
-            self.pump()
 
-    def notified(self, call: Call) -> asyncio.Future[None]:
-        """A future that is done once the call has its outcome."""
-        answered: asyncio.Future[None] = self.loop.create_future()
-
-        def notify() -> None:
-            if not answered.done():
-                answered.set_result(None)
-
-        call.notify = notify
-        if call.done:
-            answered.set_result(None)
-        return answered
-
-    def pump(self) -> None:
-        """Sends, tells losses and sets the timer. Follows whatever the session was told."""
-        if self._transport is not None and self.session.output:
-            self._transport.write(bytes(self.session.output))
-            self.session.output.clear()
-        for permit in self.session.take_lost():
-            self._tell_lost(permit)
-        if self._draining and (self.session.settled or not self.session.ready):
-            self._settled.set()
-        wakeup = self.session.wakeup()
-        if self._transport is None or (self._timer is not None and self._timer.when() <= wakeup):
-            return  # A timer that rings too early does no harm.
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self.loop.call_at(wakeup, self._tick)
-
-    def give_up(self, call: Call) -> None:
-        self.session.give_up(call, self.loop.time())
-        self.pump()
-
-    async def drain(self, timeout: float) -> None:
-        """Ends the calls that wait, and waits for the releases that are on their way."""
-        self._draining = True
-        self.session.close(self.loop.time())
-        self.pump()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._settled.wait(), timeout)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._break("the client was closed")
-        self.session.stop()
-
-    def forget(self) -> None:
-        sock = self._transport.get_extra_info("socket") if self._transport is not None else None
-        if sock is not None and sock.fileno() >= 0:
-            _fork.let_go(sock.fileno())
-
-    def _tick(self) -> None:
-        self._timer = None
-        broken = self.session.tick(self.loop.time())
-        if broken is not None:
-            self._break(broken)
-        self.pump()
-
-    def _break(self, reason: str) -> None:
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            self.session.disconnected(self.loop.time(), reason)
-            transport.abort()
-            self._ended.set()
-
-    # asyncio.Protocol.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self.session.connected(self.loop.time())
-        self.pump()
-
-    def data_received(self, data: bytes) -> None:
-        if self._transport is None:
-            return  # What comes behind a break.
-        broken = self.session.received(data, self.loop.time())
-        if broken is not None:
-            self._break(broken)
-        self.pump()
-
-    def connection_lost(self, error: Optional[Exception]) -> None:
-        if self._transport is not None:
-            self._break(str(error) if error else "the server closed the connection")
-            self.pump()
+async def _watched(outcome: Awaitable[Any], permit: BasePermit) -> None:
+    try:
+        await outcome
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        logger.exception("on_lost of %r failed", permit)

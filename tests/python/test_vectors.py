@@ -1,0 +1,235 @@
+"""The vectors of data/golden/sessions, written by the session of C++: Python's does the same."""
+
+import glob
+import json
+import os
+import unittest
+
+import msgpack
+from nowcalls._calls import Acquire, AcquireAll, Keep, RateRequest, Release, rate
+from nowcalls._config import make_config
+from nowcalls._errors import BadRequest, NoRule, OutcomeUnknown, Refused, Unavailable
+from nowcalls._permit import BasePermit
+from nowcalls._session import Session
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FILES = sorted(glob.glob(os.path.join(ROOT, "data", "golden", "sessions", "*.json")))
+KEEPS = {"rule": True, "always": "always", "off": False}
+# The most exact first.
+OUTCOMES = (
+    (NoRule, "no_rule"),
+    (Refused, "refused"),
+    (BadRequest, "bad_request"),
+    (Unavailable, "unavailable"),
+    (OutcomeUnknown, "unknown"),
+)
+
+
+def seconds(ms):
+    return None if ms is None else ms / 1000
+
+
+def ms(moment):
+    return round(moment * 1000)
+
+
+def messages(data):
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(data)
+    return list(unpacker)
+
+
+class Quiet(BasePermit):
+    """A permit that may be dropped."""
+
+    def __del__(self):
+        pass
+
+
+class Player:
+    """A session and its owner, who does what the steps say."""
+
+    def __init__(self, script):
+        client = script["client"]
+        levels = {int(flow): level for flow, level in client["local_levels"].items()}
+        config = make_config(
+            "a:1",
+            client["namespace"],
+            client["client_id"],
+            seconds(client["timeout_ms"]),
+            True,
+            client["fallback"],
+            levels,
+            client["exclusive"],
+        )
+        ids = iter(script["request_ids"])
+        self.now = 0.0
+        self.permits = {}
+        self.answers = []
+        self.told = {}
+        self.hangs_up = None
+        self.session = Session(
+            config,
+            Quiet,
+            self.now,
+            lambda low, _: low,
+            client["instance"],
+            lambda: next(ids),
+            lambda: self.now,
+        )
+
+    def play(self, step):
+        """Returns what came of it, as the step has it."""
+        self.now = seconds(step["at_ms"])
+        self.answers, self.hangs_up = [], None
+        getattr(self, step["do"])(step)
+        came = {"sent": bytes(self.session.output).hex(), "answers": self.answers}
+        self.session.output.clear()
+        came["hangs_up"] = self.hangs_up is not None
+        lost = [(self.name_of(held), held.lost_reason or "") for held in self.session.take_lost()]
+        came["lost"] = [{"permit": permit, "reason": reason} for permit, reason in lost]
+        came["valid_until_ms"] = self.changed_validity()
+        return came
+
+    # The connection.
+
+    def connected(self, _):
+        self.session.connected(self.now)
+
+    def dial_failed(self, step):
+        self.session.connect_failed(self.now, step["reason"])
+
+    def disconnected(self, step):
+        self.session.disconnected(self.now, step["reason"])
+
+    def received(self, step):
+        self.hangs_up = self.session.received(bytes.fromhex(step["bytes"]), self.now)
+
+    def tick(self, _):
+        self.hangs_up = self.session.tick(self.now)
+
+    # Calls.
+
+    def acquire(self, step):
+        asked = step["flow"], step["count"], seconds(step["wait_ms"]), step["param"]
+        self.ask(step, Acquire(*asked, step["prioritized"], step["hold_ms"]))
+
+    def acquire_all(self, step):
+        items = [
+            rate(flow, count, param) if is_rate else (flow, count, param)
+            for flow, count, param, is_rate in step["items"]
+        ]
+        wait = seconds(step["wait_ms"])
+        self.ask(step, AcquireAll(items, wait, step["prioritized"], step["sleep"], step["hold_ms"]))
+
+    def request(self, step):
+        call = RateRequest(step["flow"], step["count"], None, step["sleep"])
+        self.ask(step, call.prioritize(step["prioritized"]))
+
+    def request_param(self, step):
+        self.ask(step, RateRequest(step["flow"], step["count"], step["values"], step["sleep"]))
+
+    def ask(self, step, call):
+        if isinstance(call, Acquire):
+            call.keep = KEEPS[step["keep"]]
+        call.notify = lambda: self.answered(step["call"], call)
+        self.session.ask(call, self.now, seconds(step["timeout_ms"]))
+
+    def release(self, step):
+        call = Release(self.permits[step["permit"]]._held, step["outcome"])
+        call.notify = lambda: self.answered("release " + step["permit"], call)
+        self.session.release(call, self.now)
+
+    def keep(self, step):
+        call = Keep(self.permits[step["permit"]]._held)
+        call.notify = lambda: self.answered("keep " + step["permit"], call)
+        self.session.ask(call, self.now)
+
+    def close(self, _):
+        self.session.close(self.now)
+
+    # What came of it.
+
+    def answered(self, name, call):
+        outcome = "ok"
+        for kind, word in reversed(OUTCOMES):
+            outcome = word if isinstance(call.error, kind) else outcome
+        told = {"call": name, "outcome": outcome}
+        if isinstance(call.error, Refused):
+            if outcome == "refused" and call.error.refused_by is not None:
+                told["refused_by"] = call.error.refused_by
+                told["now_calls"], told["level"] = call.error.now_calls, call.error.level
+            if call.error.local:
+                told["local"] = True
+        elif isinstance(call, Release):
+            told["lost"] = call.held.lost
+            if call.held.local:
+                told["local"] = True
+        if outcome == "ok":
+            told.update(self.value_of(name, call))
+        self.answers.append(told)
+
+    def value_of(self, name, call):
+        value = call.value
+        if isinstance(call, RateRequest):
+            told = {"remaining": value.remaining, "wait_ms": ms(value.wait)}
+            return {**told, "local": True} if call.passed is None else told
+        if isinstance(call, Keep):
+            return {"hold_ms": value[0]}
+        if not isinstance(call, Acquire):
+            return {}
+        group = isinstance(call, AcquireAll)
+        permits = value if group else [value]
+        for index, permit in enumerate(permits):
+            if permit is not None:
+                self.permits[f"{name}/{index}" if group else name] = permit
+        told = {"tokens": [None if permit is None else permit.token_id for permit in permits]}
+        told.update(now_calls=0, level=0)
+        if permits[0] is not None:
+            told.update(now_calls=permits[0].now_calls, level=permits[0].level)
+        if any(permit is not None and permit.local for permit in permits):
+            told["local"] = True
+        if group:
+            told["wait_ms"] = max(0, ms(call.wait_until - self.now))
+        return told
+
+    def name_of(self, held):
+        return next(name for name, permit in self.permits.items() if permit._held is held)
+
+    def changed_validity(self):
+        held = {n: p for n, p in self.permits.items() if not p.local and p._held.state == "held"}
+        valid = {name: ms(permit.valid_until) for name, permit in held.items()}
+        changed = {name: at for name, at in valid.items() if self.told.get(name) != at}
+        self.told.update(valid)
+        return changed
+
+
+class VectorTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_each_vector_is_what_the_session_does(self):
+        for file in FILES:
+            with open(file) as text:
+                script = json.load(text)
+            with self.subTest(script["name"]), self.assertNoLogs("nowcalls", "ERROR"):
+                player = Player(script)
+                for number, step in enumerate(script["steps"]):
+                    where = f"step {number}: {step['do']} at {step['at_ms']} ms"
+                    came = player.play(step)
+                    sent = bytes.fromhex(step.get("sent", ""))
+                    if came["sent"] != sent.hex():
+                        self.assertEqual(
+                            messages(bytes.fromhex(came["sent"])), messages(sent), where
+                        )
+                    self.assertEqual(came["sent"], sent.hex(), where)
+                    self.assertEqual(came["hangs_up"], "hangs_up" in step, where)
+                    for key, nothing in (("answers", []), ("lost", []), ("valid_until_ms", {})):
+                        self.assertEqual(came[key], step.get(key, nothing), f"{where}: {key}")
+
+    @unittest.skipUnless(FILES, "the session of C++ has written none yet")
+    def test_there_are_vectors(self):
+        self.assertGreaterEqual(len(FILES), 27)
+
+
+if __name__ == "__main__":
+    unittest.main()
