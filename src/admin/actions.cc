@@ -112,15 +112,39 @@ Status Confirm(const Affected& affected, const Streams& streams) {
   return Status::InvalidArgument("not confirmed; nothing was taken back");
 }
 
-// `first_flow`: where a piece of a namespace begins.
-Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, uint64_t* first_flow,
+// What is done to a namespace piece by piece, by flow id. A piece may stand where it is while it
+// does something.
+class Pieces {
+ public:
+  uint64_t first_flow() const { return first_flow_; }
+
+  // After a piece that did `done`. kOutcomeUnknown: the server leads nowhere.
+  Status Take(uint64_t done, uint64_t next_flow) {
+    constexpr uint32_t kIdleMax = 10'000;  // A piece passes over many flows.
+    const bool moves = next_flow > first_flow_ || (next_flow == first_flow_ && done > 0);
+    if (done == 0) ++idle_;
+    if (next_flow != 0 && (!moves || idle_ > kIdleMax)) {
+      return Status::OutcomeUnknown("the server's answers lead nowhere: after flow " +
+                                    std::to_string(first_flow_) + " it says to go on from flow " +
+                                    std::to_string(next_flow));
+    }
+    first_flow_ = next_flow;
+    return {};
+  }
+
+ private:
+  uint64_t first_flow_ = 0;
+  uint32_t idle_ = 0;
+};
+
+Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, Pieces* pieces,
                                BlockingClient* client) {
   switch (arguments.command) {
     case Command::kReclaimNamespace: {
-      const Result<wire::ReclaimNamespaceReply> piece =
-          client->ReclaimNamespace({arguments.name_space, arguments.reason, limit, *first_flow});
+      const Result<wire::ReclaimNamespaceReply> piece = client->ReclaimNamespace(
+          {arguments.name_space, arguments.reason, limit, pieces->first_flow()});
       if (!piece.ok()) return piece.status();
-      *first_flow = piece->next_flow;
+      NOWCALLS_RETURN_IF_ERROR(pieces->Take(piece->reclaimed, piece->next_flow));
       return ReclaimedReply{piece->reclaimed, piece->next_flow != 0};
     }
     case Command::kReclaimClient:
@@ -138,11 +162,11 @@ Result<std::string> TakeBack(const Arguments& arguments, const Affected& affecte
                              const Streams& streams, BlockingClient* client) {
   if (!arguments.yes) NOWCALLS_RETURN_IF_ERROR(Confirm(affected, streams));
   ReclaimedReply total{.reclaimed = 0, .more = true};
-  uint64_t first_flow = 0;
+  Pieces pieces;
   while (total.more && total.reclaimed < affected.tokens) {
     const uint64_t left = affected.tokens - total.reclaimed;
     const auto limit = static_cast<uint32_t>(std::min<uint64_t>(left, kReclaimTokensMax));
-    const Result<ReclaimedReply> piece = AskOnce(arguments, limit, &first_flow, client);
+    const Result<ReclaimedReply> piece = AskOnce(arguments, limit, &pieces, client);
     if (!piece.ok()) {
       const Status failed = MaybeDone(arguments, piece.status());
       if (total.reclaimed == 0) return failed;
@@ -151,7 +175,7 @@ Result<std::string> TakeBack(const Arguments& arguments, const Affected& affecte
     }
     total.reclaimed += piece->reclaimed;
     // A piece of a namespace may pass over flows without tokens.
-    total.more = piece->more && (piece->reclaimed > 0 || first_flow != 0);
+    total.more = piece->more && (piece->reclaimed > 0 || pieces.first_flow() != 0);
   }
   // What a namespace has left may be flows without tokens.
   if (arguments.command == Command::kReclaimNamespace) total.more = false;
@@ -174,19 +198,23 @@ Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
 
 Result<std::string> DrainNamespace(const Arguments& arguments, BlockingClient* client) {
   wire::DrainNamespaceReply total;
+  Pieces pieces;
   do {
     const Result<wire::DrainNamespaceReply> piece =
         client->DrainNamespace({.name_space = arguments.name_space,
                                 .on = !arguments.off,
                                 .reason = arguments.reason,
-                                .first_flow = total.next_flow});
+                                .first_flow = pieces.first_flow()});
     if (!piece.ok()) return MaybeDone(arguments, piece.status());
     if (piece->status != TokenStatus::kOk) break;
     total.rules += piece->rules;
     total.tokens += piece->tokens;
     total.now_calls += piece->now_calls;
-    total.next_flow = piece->next_flow;
-  } while (total.next_flow != 0);
+    // Unlike a reclaim it has done with a flow id in one piece.
+    if (const Status goes_on = pieces.Take(/*done=*/0, piece->next_flow); !goes_on.ok()) {
+      return MaybeDone(arguments, goes_on);
+    }
+  } while (pieces.first_flow() != 0);
   if (total.rules == 0) {
     return Status::NotFound(NamespaceName(arguments) + " has no rule in force");
   }

@@ -20,7 +20,7 @@ struct EffectiveRule {
   int64_t flow_id = 0;
   std::string resource;
   std::string level;
-  std::string hold;
+  std::string may_last;
   std::string offline;
   std::string when_full;
 };
@@ -40,7 +40,8 @@ constexpr Column<EffectiveRule> kEffectiveColumns[] = {
     {{"resource", "RESOURCE", Kind::kText},
      [](const EffectiveRule& r) { return Text(r.resource); }},
     {{"level", "LEVEL", Kind::kText}, [](const EffectiveRule& r) { return Text(r.level); }},
-    {{"hold", "HOLD", Kind::kText}, [](const EffectiveRule& r) { return Text(r.hold); }},
+    {{"may_last", "MAY_LAST", Kind::kText},
+     [](const EffectiveRule& r) { return Text(r.may_last); }},
     {{"offline", "OFFLINE", Kind::kText}, [](const EffectiveRule& r) { return Text(r.offline); }},
     {{"when_full", "WHEN_FULL", Kind::kText},
      [](const EffectiveRule& r) { return Text(r.when_full); }},
@@ -72,25 +73,46 @@ std::string WhenFullText(const Rule& rule) {
   }
 }
 
-// As "1m00s", or "1m00s, max 1h00m" when the rule says how long a token may be held at most.
-std::string HoldText(const Rule& rule) {
-  const int64_t hold_ms = kResourceTimeoutFactor * rule.resource_timeout_ms;
-  if (rule.max_hold_ms > 0) {
-    return HumanDuration(std::min(hold_ms, rule.max_hold_ms)) + ", max " +
-           HumanDuration(rule.max_hold_ms);
+// What a rule's resourceTimeoutStrategy does with a token at its resourceTimeout.
+enum class AtTimeout : int32_t {
+  kTakenBack = 0,  // By the server, at resourceTimeout x its factor.
+  kReleased = 1,   // By the client.
+  kKept = 2,       // By the client, for as long as the call lasts.
+};
+
+AtTimeout AtTimeoutOf(const Rule& rule) {
+  return static_cast<AtTimeout>(rule.resource_timeout_strategy);
+}
+
+// How long a call may hold its token: "1m00s", "30s, released", "kept, max 1h00m".
+std::string MayLastText(const Rule& rule) {
+  if (rule.says_rate()) return "-";
+  const auto bounded = [&](int64_t ms) {
+    return HumanDuration(rule.max_hold_ms > 0 ? std::min(ms, rule.max_hold_ms) : ms);
+  };
+  switch (AtTimeoutOf(rule)) {
+    case AtTimeout::kReleased: return bounded(rule.resource_timeout_ms) + ", released";
+    case AtTimeout::kKept:
+      return rule.max_hold_ms > 0 ? "kept, max " + HumanDuration(rule.max_hold_ms) : "kept";
+    case AtTimeout::kTakenBack: break;
   }
-  return Marked(HumanDuration(hold_ms), rule.resource_timeout_ms == Rule().resource_timeout_ms);
+  return Marked(bounded(kResourceTimeoutFactor * rule.resource_timeout_ms),
+                rule.resource_timeout_ms == Rule().resource_timeout_ms);
+}
+
+std::string OfflineText(const Rule& rule) {
+  if (rule.says_rate()) return "-";
+  return Marked(HumanDuration(rule.client_offline_time_ms),
+                rule.client_offline_time_ms == Rule().client_offline_time_ms);
 }
 
 EffectiveRule EffectOf(const Rule& rule) {
-  const Rule defaults;
   return {
       .flow_id = rule.flow_id.value,
       .resource = rule.resource,
       .level = LevelText(rule),
-      .hold = HoldText(rule),
-      .offline = Marked(HumanDuration(rule.client_offline_time_ms),
-                        rule.client_offline_time_ms == defaults.client_offline_time_ms),
+      .may_last = MayLastText(rule),
+      .offline = OfflineText(rule),
       .when_full = WhenFullText(rule),
   };
 }
@@ -99,20 +121,20 @@ EffectiveRule EffectOf(const Rule& rule) {
 void FitResources(std::vector<EffectiveRule>* rules) {
   constexpr size_t kLineWidth = 80;
   constexpr size_t kGaps = 5 * 2;
-  constexpr size_t kResourceMin = 8;
+  constexpr size_t kResourceMin = 7;
   size_t id = std::string_view("FLOW_ID").size();
   size_t level = std::string_view("LEVEL").size();
-  size_t hold = std::string_view("HOLD").size();
+  size_t may_last = std::string_view("MAY_LAST").size();
   size_t offline = std::string_view("OFFLINE").size();
   size_t when_full = std::string_view("WHEN_FULL").size();
   for (const EffectiveRule& rule : *rules) {
     id = std::max(id, std::to_string(rule.flow_id).size());
     level = std::max(level, rule.level.size());
-    hold = std::max(hold, rule.hold.size());
+    may_last = std::max(may_last, rule.may_last.size());
     offline = std::max(offline, rule.offline.size());
     when_full = std::max(when_full, rule.when_full.size());
   }
-  const size_t others = id + level + hold + offline + when_full + kGaps;
+  const size_t others = id + level + may_last + offline + when_full + kGaps;
   const size_t width = std::max(kResourceMin, kLineWidth - std::min(kLineWidth, others));
   for (EffectiveRule& rule : *rules) rule.resource = Shortened(rule.resource, width);
 }
@@ -149,6 +171,48 @@ std::string OwnLimits(const std::vector<Rule>& rules) {
   return "Values with limits of their own:\n" + text;
 }
 
+// How calls in progress lose their tokens, for what the rules say.
+std::string TokensLegend(const std::vector<Rule>& rules) {
+  const auto any = [&](AtTimeout then) {
+    return std::any_of(rules.begin(), rules.end(), [then](const Rule& rule) {
+      return !rule.says_rate() && AtTimeoutOf(rule) == then;
+    });
+  };
+  std::string legend;
+  if (any(AtTimeout::kTakenBack)) {
+    legend +=
+        "MAY_LAST: a call may last so long, then the server takes its token back\n"
+        "  (resourceTimeout x " +
+        std::to_string(kResourceTimeoutFactor) +
+        ", the server's resource-timeout-factor).\n"
+        "  \"resourceTimeoutStrategy\": 2 in clusterConfig lets clients keep it.\n";
+  }
+  if (any(AtTimeout::kReleased)) {
+    legend += "released: a call may last so long, then its client releases the token.\n";
+  }
+  if (any(AtTimeout::kKept)) {
+    legend += "kept: a call may last as long as its client lives and keeps the token.\n";
+  }
+  if (legend.empty()) return {};
+  return legend + "OFFLINE: so long after a client is gone its tokens are taken back.\n";
+}
+
+// The first flows that nothing limits while the server is gone.
+std::string WithoutServer(const std::vector<Rule>& rules) {
+  constexpr size_t kShownMax = 10;
+  size_t count = 0;
+  std::string flows;
+  for (const Rule& rule : rules) {
+    if (rule.fallback_to_local_when_fail || ++count > kShownMax) continue;
+    flows += (count == 1 ? " " : ", ") + std::to_string(rule.flow_id.value);
+  }
+  if (count == 0) return {};
+  if (count > kShownMax) flows += " and " + std::to_string(count - kShownMax) + " more";
+  return "Without a server clients let every call pass of flow" + flows +
+         ".\n"
+         "  \"fallbackToLocalWhenFail\" is false, the default of a ParamFlowRule; true limits.\n";
+}
+
 std::string Legend(const std::vector<Rule>& rules) {
   std::string legend = "*: as by default.\n";
   const auto per_client = std::find_if(rules.begin(), rules.end(), IsPerClient);
@@ -163,13 +227,8 @@ std::string Legend(const std::vector<Rule>& rules) {
     legend += "in " + core::IntervalText(rate->rate_interval_ms()) +
               ": calls that begin within it. \"grade\": 0 makes them calls at once.\n";
   }
-  return legend +
-         "HOLD: a token neither released nor kept for so long is taken back\n"
-         "  (resourceTimeout x " +
-         std::to_string(kResourceTimeoutFactor) +
-         ", the server's resource-timeout-factor).\n"
-         "OFFLINE: so long after a client is gone its tokens are taken back.\n"
-         "WHEN_FULL: what comes of a prioritized acquire without room.\n" +
+  return legend + TokensLegend(rules) +
+         "WHEN_FULL: what comes of a prioritized acquire without room.\n" + WithoutServer(rules) +
          OwnLimits(rules);
 }
 
@@ -204,7 +263,7 @@ std::string RemovalWarning(size_t removed) {
   if (removed == 0) return {};
   return "nowcalls-admin: warning: the load removes " + Counted(removed, "rule") +
          " in force: acquires under " + (removed == 1 ? "it" : "them") +
-         " answer NO_RULE_EXISTS, for which clients let calls pass\n";
+         " answer NO_RULE_EXISTS, for which Sentinel's clients let calls pass\n";
 }
 
 }  // namespace nowcalls::admin

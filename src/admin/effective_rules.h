@@ -12,10 +12,10 @@
 
 namespace nowcalls::admin {
 
-// A table with a line for each rule: level or rate, hold, offline time, and what happens when it is
-// full. An asterisk marks what is as by default. A legend follows, with the first values that have
-// limits of their own. Empty without rules. Fits 80 columns unless numbers are longer than a rule
-// needs.
+// A table with a line for each rule: level or rate, how long a call may last, offline time, and
+// what happens when it is full. An asterisk marks what is as by default. A legend follows, with the
+// flows that nothing limits without a server and the first values that have limits of their own.
+// Empty without rules. Fits 80 columns unless numbers are longer than a rule needs.
 std::string EffectiveRulesText(const std::vector<core::Rule>& rules);
 
 // The line on stderr about a load that removes rules in force, or would; empty: it removes none.

@@ -1,14 +1,14 @@
 // Paging: from page to page of a server's listing, to its end.
 //
 // Thread: one. A server that leads nowhere, broken or hostile, must not hold the tool for ever: it
-// is told by a cursor that does not move, or by too many empty pages in a row.
+// is told by a cursor that does not move, by too many pages with few rows, or by more rows than a
+// server has. Servers send few rows in a page only where rows are large or filtered.
 #ifndef NOWCALLS_ADMIN_PAGING_H_
 #define NOWCALLS_ADMIN_PAGING_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "nowcalls/status.h"
 
@@ -17,7 +17,7 @@ namespace nowcalls::admin {
 class Paging {
  public:
   // `method` is what is asked for. Its cursor moves with every page.
-  explicit Paging(std::string method) : method_(std::move(method)) {}
+  explicit Paging(std::string method);
 
   // `may_be_sparse`: with its filters a page of `tokens` may be empty for as long as the table is.
   static Paging OfTokens(bool may_be_sparse);
@@ -33,8 +33,12 @@ class Paging {
   Status LeadsNowhere(const std::string& why) const;
 
   std::string method_;
-  uint32_t empty_pages_max_ = 1000;
-  uint32_t empty_pages_ = 0;  // In a row.
+  static constexpr uint64_t kFewRows = 10;
+
+  uint64_t rows_max_;
+  uint64_t rows_ = 0;
+  uint64_t short_pages_max_ = 1000;  // And one for so many rows.
+  uint64_t short_pages_ = 0;
   uint64_t cursor_ = 0;
   bool at_end_ = false;
 };

@@ -365,12 +365,12 @@ TEST_CASE_FIXTURE(AdminFixture, "rules load replaces a namespace's rules, and re
   CHECK(loaded.out.starts_with(
       "namespace 'default': 2 rules loaded: 1 added, 1 removed, 1 changed, 0 unchanged, 0 "
       "skipped\n"
-      "FLOW_ID  RESOURCE    LEVEL      HOLD   OFFLINE  WHEN_FULL\n"
-      "      1  resource-1  15 in all  2m00s  1m00s    refuse*\n"
-      "      8  resource-8  80 in all  2m00s  1m00s    refuse*\n"));
+      "FLOW_ID  RESOURCE    LEVEL      MAY_LAST  OFFLINE  WHEN_FULL\n"
+      "      1  resource-1  15 in all  2m00s     1m00s    refuse*\n"
+      "      8  resource-8  80 in all  2m00s     1m00s    refuse*\n"));
   CHECK(loaded.err ==
         "nowcalls-admin: warning: the load removes 1 rule in force: acquires under it answer "
-        "NO_RULE_EXISTS, for which clients let calls pass\n");
+        "NO_RULE_EXISTS, for which Sentinel's clients let calls pass\n");
   CHECK(Acquire(&alice, 1).status == kStatusBlocked);
   CHECK(Acquire(&alice, 8).level == 80);
 

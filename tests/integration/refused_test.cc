@@ -10,6 +10,7 @@
 
 #include "integration/calls.h"
 #include "support/admin.h"
+#include "support/process.h"
 #include "support/server_process.h"
 
 namespace nowcalls::testing {
@@ -126,7 +127,8 @@ TEST_CASE_FIXTURE(Stopped, "too few descriptors are told with the limit to raise
       if (Contains(run.err, "raise the limit of open files (ulimit -n, or LimitNOFILE=")) ++advised;
     }
   }
-  CHECK(advised >= 5);
+  // Most runs of a sanitized program were passed over.
+  CHECK(advised >= (testing::kAddressSanitized ? 1 : 5));
   // A soft limit alone is in nobody's way.
   const Finished verified =
       RunWithLimit("-S -n " + std::to_string(kLeast), {"verify", "--data-dir", data()});

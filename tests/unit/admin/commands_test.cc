@@ -288,9 +288,9 @@ TEST_CASE("what does not speak the protocol has carried nothing out, and the add
     CHECK(ended.exit_code == kExitUnavailable);
     CHECK(ended.out.empty());
     CHECK_MESSAGE(ended.err.starts_with("nowcalls-admin: what listens at 127.0.0.1:"), ended.err);
-    CHECK_MESSAGE(ended.err.ends_with(" does not look like a nowcalls-server: byte 0x48 begins no "
-                                      "MessagePack-RPC message, which is an array of 3 or 4 (0x93 "
-                                      "or 0x94); check HOST:PORT\n"),
+    CHECK_MESSAGE(ended.err.ends_with(" does not look like a nowcalls-server: it speaks HTTP; the "
+                                      "token port of a nowcalls-server is usually 18730; check "
+                                      "HOST:PORT\n"),
                   ended.err);
   }
 }

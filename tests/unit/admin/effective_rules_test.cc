@@ -28,15 +28,12 @@ std::vector<std::string> LinesOf(const std::string& text) {
 TEST_CASE("a minimal rule shows that its level grows with clients, and what is by default") {
   CHECK(TextOf(R"([{"resource":"db","count":3,"clusterMode":true,
                     "clusterConfig":{"flowId":1}}])") ==
-        "FLOW_ID  RESOURCE  LEVEL                HOLD   OFFLINE  WHEN_FULL\n"
-        "      1  db        3 in 1s per client*  4.0s*  2.0s*    refuse*\n"
+        "FLOW_ID  RESOURCE  LEVEL                MAY_LAST  OFFLINE  WHEN_FULL\n"
+        "      1  db        3 in 1s per client*  -         -        refuse*\n"
         "*: as by default.\n"
         "per client: the level grows with the clients online: with 6 it is 18 in 1s.\n"
         "  \"thresholdType\": 1 in clusterConfig makes it 3 in 1s.\n"
         "in 1s: calls that begin within it. \"grade\": 0 makes them calls at once.\n"
-        "HOLD: a token neither released nor kept for so long is taken back\n"
-        "  (resourceTimeout x 2, the server's resource-timeout-factor).\n"
-        "OFFLINE: so long after a client is gone its tokens are taken back.\n"
         "WHEN_FULL: what comes of a prioritized acquire without room.\n");
 }
 
@@ -45,21 +42,75 @@ TEST_CASE("a rule with the five keys that matter shows no default but the refusa
       LinesOf(TextOf(R"([{"resource":"order-db","grade":0,"count":20,"clusterMode":true,
     "clusterConfig":{"flowId":1001,"thresholdType":1,"resourceTimeout":30000,
                      "clientOfflineTime":10000}}])"));
-  CHECK(lines.at(1) == "   1001  order-db  20 in all  1m00s  10s      refuse*");
-  CHECK(lines.at(3).starts_with("HOLD"));  // Nothing about clients.
+  CHECK(lines.at(1) == "   1001  order-db  20 in all  1m00s     10s      refuse*");
+  CHECK(lines.at(3).starts_with("MAY_LAST"));  // Nothing about clients.
 }
 
-TEST_CASE("a rule that bounds how long a token is held shows the bound, and a hold within it") {
-  const auto hold = [](const std::string& more) {
-    const auto lines = LinesOf(TextOf(R"([{"resource":"r","count":1,"clusterMode":true,
-                    "clusterConfig":{"flowId":1,"thresholdType":1,"clientOfflineTime":1000,)" +
-                                      more + "}}]"));
-    const size_t at = lines.at(0).find("HOLD");
-    return lines.at(1).substr(at, lines.at(1).find("  ", at) - at);
+std::string CallsInProgress(const std::string& more) {
+  return R"([{"resource":"r","grade":0,"count":1,"clusterMode":true,
+              "clusterConfig":{"flowId":1,"thresholdType":1,"clientOfflineTime":1000)" +
+         more + "}}]";
+}
+
+std::string MayLast(const std::string& more) {
+  const auto lines = LinesOf(TextOf(CallsInProgress(more)));
+  const size_t at = lines.at(0).find("MAY_LAST");
+  return lines.at(1).substr(at, lines.at(1).find("  ", at) - at);
+}
+
+TEST_CASE("how long a call may last follows the rule's resourceTimeoutStrategy") {
+  CHECK(MayLast("") == "4.0s*");
+  CHECK(MayLast(R"(,"resourceTimeout":30000)") == "1m00s");
+  CHECK(MayLast(R"(,"resourceTimeout":30000,"resourceTimeoutStrategy":0)") == "1m00s");
+  CHECK(MayLast(R"(,"resourceTimeout":30000,"resourceTimeoutStrategy":1)") == "30s, released");
+  CHECK(MayLast(R"(,"resourceTimeout":30000,"resourceTimeoutStrategy":2)") == "kept");
+}
+
+TEST_CASE("a rule that bounds how long a token is held lets no call last longer") {
+  CHECK(MayLast(R"(,"resourceTimeout":30000,"maxHoldMs":3600000)") == "1m00s");
+  CHECK(MayLast(R"(,"resourceTimeout":30000,"maxHoldMs":10000)") == "10s");
+  CHECK(MayLast(R"(,"resourceTimeout":30000,"maxHoldMs":0)") == "1m00s");
+  CHECK(MayLast(R"(,"resourceTimeoutStrategy":1,"maxHoldMs":1500)") == "1.5s, released");
+  CHECK(MayLast(R"(,"resourceTimeoutStrategy":2,"maxHoldMs":3600000)") == "kept, max 1h00m");
+}
+
+TEST_CASE("the end of a call is told in words, of the strategies that the rules have") {
+  const auto told = [](const std::string& more) {
+    const auto lines = LinesOf(TextOf(CallsInProgress(more)));
+    return lines.at(3) + (lines.at(4).starts_with("  (") ? " " + lines.at(4).substr(2) : "");
   };
-  CHECK(hold(R"("resourceTimeout":30000,"maxHoldMs":3600000)") == "1m00s, max 1h00m");
-  CHECK(hold(R"("resourceTimeout":30000,"maxHoldMs":10000)") == "10s, max 10s");
-  CHECK(hold(R"("resourceTimeout":30000,"maxHoldMs":0)") == "1m00s");
+  CHECK(told("") ==
+        "MAY_LAST: a call may last so long, then the server takes its token back "
+        "(resourceTimeout x 2, the server's resource-timeout-factor).");
+  CHECK(told(R"(,"resourceTimeoutStrategy":1)") ==
+        "released: a call may last so long, then its client releases the token.");
+  CHECK(told(R"(,"resourceTimeoutStrategy":2)") ==
+        "kept: a call may last as long as its client lives and keeps the token.");
+}
+
+TEST_CASE("rules that nothing limits without a server are named, and those by value by default") {
+  const auto unlimited = [](const std::string& rules) {
+    const std::string text = TextOf(rules);
+    const size_t at = text.find("Without a server");
+    return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
+  };
+  const auto by_value = [](int flow, const std::string& more) {
+    return R"({"resource":"r","paramIdx":0,"count":1,"clusterMode":true,
+               "clusterConfig":{"thresholdType":1,"flowId":)" +
+           std::to_string(flow) + more + "}}";
+  };
+  CHECK(unlimited(CallsInProgress("")).empty());
+  CHECK(unlimited(CallsInProgress(R"(,"fallbackToLocalWhenFail":false)")) ==
+        "Without a server clients let every call pass of flow 1.");
+  CHECK(unlimited("[" + by_value(7, R"(,"fallbackToLocalWhenFail":true)") + "]").empty());
+  std::string many = by_value(7, "");
+  for (int flow = 8; flow < 19; ++flow) many += "," + by_value(flow, "");
+  CHECK(unlimited("[" + many + "]") ==
+        "Without a server clients let every call pass of flow 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 "
+        "and 2 more.");
+  CHECK(unlimited(R"([{"resource":"r","paramIndex":0,"threshold":5,
+                       "clusterConfig":{"flowId":1,"thresholdType":1}}])")
+            .empty());
 }
 
 TEST_CASE("each way of refusing is told, and a rule that only counts") {
@@ -92,7 +143,7 @@ TEST_CASE("a level is shown as it counts, rounded down") {
 std::string LevelOf(const std::string& fields) {
   const auto lines = LinesOf(TextOf(R"([{"resource":"r",)" + fields + "}]"));
   const size_t begin = lines.at(0).find("LEVEL");
-  const size_t width = lines.at(0).find("HOLD") - begin;
+  const size_t width = lines.at(0).find("MAY_LAST") - begin;
   const std::string cell = lines.at(1).substr(begin, width);
   return cell.substr(0, cell.find_last_not_of(' ') + 1);
 }
@@ -167,7 +218,7 @@ TEST_CASE("a load that removes rules is warned of, in words for one and for many
   CHECK(RemovalWarning(0).empty());
   CHECK(RemovalWarning(1) ==
         "nowcalls-admin: warning: the load removes 1 rule in force: acquires under it answer "
-        "NO_RULE_EXISTS, for which clients let calls pass\n");
+        "NO_RULE_EXISTS, for which Sentinel's clients let calls pass\n");
   CHECK(RemovalWarning(12).find("removes 12 rules in force: acquires under them answer") !=
         std::string::npos);
 }

@@ -209,7 +209,7 @@ TEST_CASE("a difference is printed in every format, and whose the rules are") {
   CHECK(table.err ==
         "nowcalls-admin: note: namespace 'shop' takes its rules from file:/etc/shop.json\n"
         "nowcalls-admin: warning: the load removes 1 rule in force: acquires under it answer "
-        "NO_RULE_EXISTS, for which clients let calls pass\n");
+        "NO_RULE_EXISTS, for which Sentinel's clients let calls pass\n");
   CHECK(Print(Format::kJsonl, file).out ==
         R"({"change":"changed","flow_id":1,"resource":"resource-1","field":"count","old":"10",)"
         R"("new":"15","note":"","kind":"flow"})"
