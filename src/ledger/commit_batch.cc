@@ -196,20 +196,28 @@ void CommitBatch::WatermarkRaised(int64_t deadline_ms) {
   Append(record);
 }
 
-void CommitBatch::Sealed(const Seal& seal) {
+void CommitBatch::Sealed(const Seal& seal, uint64_t term) {
   std::string record;
   AppendType(&record, RecordType::kSealed);
   record += EncodeSeal(seal);
   Append(record);
   number_ = seal.batch_number;
+  term_ = term;
+  SealBytes(number_, term_, bytes_.data(), bytes_.size());
+}
+
+std::string_view CommitBatch::sealed_bytes() const {
+  NOWCALLS_CHECK(sealed());
+  return bytes_;
 }
 
 void CommitBatch::Clear() {
-  bytes_.clear();
+  bytes_.resize(kSealedBatchHeaderBytes);
   if (bytes_.capacity() > kKeptBytesMax) bytes_.shrink_to_fit();
   records_ = 0;
   due_ = 0;
   number_ = 0;
+  term_ = 0;
 }
 
 void CommitBatch::Append(std::string_view record) {

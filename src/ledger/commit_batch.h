@@ -18,6 +18,7 @@
 
 #include "ledger/entities.h"
 #include "ledger/history_entry.h"
+#include "ledger/sealed_batch.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::ledger {
@@ -51,14 +52,21 @@ class CommitBatch {
   // Every live token's deadline is at least `deadline_ms`: where a sweep may start.
   void WatermarkRaised(int64_t deadline_ms);
 
-  // Ends the batch. REQUIRES: not sealed yet. Nothing may be appended after it.
-  void Sealed(const Seal& seal);
+  // Ends the batch; it is a SealedBatch from now on. `term`: of this writer of the ledger.
+  // REQUIRES: not sealed yet. Nothing may be appended after it.
+  void Sealed(const Seal& seal, uint64_t term = 0);
 
   bool empty() const { return records_ == 0; }
   bool sealed() const { return number_ != 0; }
   uint64_t number() const { return number_; }  // The seal's batch number; 0 before.
+  uint64_t term() const { return term_; }
   uint32_t records() const { return records_; }
-  std::string_view bytes() const { return bytes_; }
+  // The records.
+  std::string_view bytes() const {
+    return std::string_view(bytes_).substr(kSealedBatchHeaderBytes);
+  }
+  // Header and records. REQUIRES: sealed().
+  std::string_view sealed_bytes() const;
 
   // Tokens that were due and have a record of what became of them in this batch, for whoever bounds
   // them.
@@ -71,10 +79,11 @@ class CommitBatch {
  private:
   void Append(std::string_view record);
 
-  std::string bytes_;
+  std::string bytes_ = std::string(kSealedBatchHeaderBytes, '\0');  // Room for the header first.
   uint32_t records_ = 0;
   uint32_t due_ = 0;
   uint64_t number_ = 0;
+  uint64_t term_ = 0;
 };
 
 // Where records end up: one call for each key they change.

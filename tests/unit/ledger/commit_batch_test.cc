@@ -280,5 +280,47 @@ TEST_CASE("a batch with a changed byte is refused as corruption or still ends wi
   CHECK(accepted > 0);
 }
 
+CommitBatch SampleSealed() {
+  CommitBatch batch;
+  batch.TokenEnded(SampleTokenKept().key, EndReason::kReleased);
+  batch.Sealed(SampleSeal(), /*term=*/5);
+  return batch;
+}
+
+TEST_CASE("a sealed batch has its golden bytes, and is read from them") {
+  const CommitBatch batch = SampleSealed();
+  const SealedBatch sealed(batch);
+  CHECK(ToHex(sealed.bytes()) == ToHex(Records().at("sealed_batch")));
+  CHECK(sealed.records() == batch.bytes());
+  const Result<SealedBatch> read = SealedBatch::Parse(Records().at("sealed_batch"));
+  REQUIRE(read.ok());
+  CHECK(read->number() == 3);
+  CHECK(read->term() == 5);
+  CHECK(read->records() == batch.bytes());
+  CHECK(read->bytes() == sealed.bytes());
+}
+
+TEST_CASE("every truncation, flip and addition of a sealed batch is refused") {
+  const CommitBatch batch = SampleSealed();
+  const std::string bytes(batch.sealed_bytes());
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    CAPTURE(at);
+    CHECK(SealedBatch::Parse(bytes.substr(0, at)).status().code() == StatusCode::kCorruption);
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
+    CHECK(SealedBatch::Parse(flipped).status().code() == StatusCode::kCorruption);
+  }
+  CHECK(SealedBatch::Parse(bytes + '\0').status().code() == StatusCode::kCorruption);
+}
+
+TEST_CASE("a batch that was cleared is sealed anew") {
+  CommitBatch batch = SampleSealed();
+  batch.Clear();
+  CHECK(batch.term() == 0);
+  batch.TokenEnded(SampleTokenKept().key, EndReason::kReleased);
+  batch.Sealed(SampleSeal(), /*term=*/5);
+  CHECK(batch.sealed_bytes() == SampleSealed().sealed_bytes());
+}
+
 }  // namespace
 }  // namespace nowcalls::ledger

@@ -1,0 +1,50 @@
+// SealedBatch: a commit batch as anybody can keep or send it: number, term, sum and records.
+//
+// Thread: any. A view of bytes that somebody else owns: a CommitBatch that is sealed, or what a log
+// holds. FORMAT.md has the layout, data/golden/ledger_records.hex an example.
+#ifndef NOWCALLS_LEDGER_SEALED_BATCH_H_
+#define NOWCALLS_LEDGER_SEALED_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls::ledger {
+
+class CommitBatch;
+
+// Version, number, term, size of the records, CRC-32C.
+inline constexpr size_t kSealedBatchHeaderBytes = 1 + 8 + 8 + 4 + 4;
+
+class SealedBatch {
+ public:
+  // REQUIRES: `batch` is sealed, and outlives this unchanged.
+  SealedBatch(const CommitBatch& batch);  // NOLINT(google-explicit-constructor)
+
+  // The batch that `bytes` are. kCorruption: they are not one batch, whole and undamaged. The
+  // records are not looked at: ApplyRecords does that.
+  static Result<SealedBatch> Parse(std::string_view bytes);
+
+  uint64_t number() const { return number_; }  // Consecutive from 1.
+  uint64_t term() const { return term_; }      // Of its writer; 0 while a ledger has but one.
+  std::string_view records() const { return bytes_.substr(kSealedBatchHeaderBytes); }
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  SealedBatch(uint64_t number, uint64_t term, std::string_view bytes)
+      : number_(number), term_(term), bytes_(bytes) {}
+
+  uint64_t number_;
+  uint64_t term_;
+  std::string_view bytes_;
+};
+
+// Writes the header of `bytes`, whose first kSealedBatchHeaderBytes are room for it and whose rest
+// are the records of batch `number`. REQUIRES: `size` of the whole is at most 2^32 - 1.
+void SealBytes(uint64_t number, uint64_t term, char* bytes, size_t size);
+
+}  // namespace nowcalls::ledger
+
+#endif  // NOWCALLS_LEDGER_SEALED_BATCH_H_
