@@ -138,7 +138,7 @@ int RunRepair(const Arguments& arguments, const Streams& streams) {
                                                      : FinishOnDirs(streams, status);
 }
 
-int RunVerify(const Arguments& arguments, const Streams& streams, store::Store* store,
+int RunVerify(const Arguments& arguments, const Streams& streams, store::LedgerSource* store,
               Progress* progress) {
   const Result<bool> sound = PrintVerify(arguments, store, progress, streams);
   const int of_ledger = Finish(streams, sound.status());

@@ -15,7 +15,7 @@
 #include "admin/rules_diff.h"
 #include "admin/source.h"
 #include "nowcalls/status.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::admin {
 
@@ -53,7 +53,7 @@ Status PrintInfo(Format format, std::string_view encoded, Output* out);
 
 // `verify` for any store: prints problems and a summary. True when there are no problems; a failure
 // when the ledger cannot be read to its end.
-Result<bool> PrintVerify(const Arguments& arguments, store::Store* store, Progress* progress,
+Result<bool> PrintVerify(const Arguments& arguments, store::LedgerSource* store, Progress* progress,
                          const Streams& streams);
 
 // `repair`: prints what was lost, changed and kept.

@@ -23,7 +23,7 @@ LedgerWalk::Until UntilOf(ledger::Family family) {
 
 }  // namespace
 
-Status LedgerWalk::Run(store::Store* store) {
+Status LedgerWalk::Run(store::LedgerSource* store) {
   const Status status = store->Load(this);
   return stopped_ ? Status::Ok() : status;
 }

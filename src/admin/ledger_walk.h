@@ -20,7 +20,7 @@
 #include "ledger/entities.h"
 #include "ledger/history_entry.h"
 #include "nowcalls/status.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::admin {
 
@@ -38,7 +38,7 @@ class LedgerWalk : public store::LedgerVisitor {
   void set_history(HistorySink sink) { history_ = std::move(sink); }
 
   // Walks. The failure of the store or of the token sink; Ok for damage that was stepped over.
-  Status Run(store::Store* store);
+  Status Run(store::LedgerSource* store);
 
   // kCorruption when something could not be read or does not belong together; Ok otherwise.
   Status damage() const;

@@ -14,14 +14,14 @@
 #include "admin/progress.h"
 #include "admin/source.h"
 #include "base/clock.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::admin {
 
 class OfflineSource : public Source {
  public:
   // `store` and `progress` outlive the source. `machine` is the clocks' reading ages count from.
-  OfflineSource(store::Store* store, const ClockSample& machine, Progress* progress)
+  OfflineSource(store::LedgerSource* store, const ClockSample& machine, Progress* progress)
       : store_(store), machine_(machine), progress_(progress) {}
 
   Result<int64_t> NowMs() override;
@@ -45,7 +45,7 @@ class OfflineSource : public Source {
   // The flows with tokens, joined with those that have a rule.
   Status CollectFlows(FlowRows* rows, Status* damage);
 
-  store::Store* store_;
+  store::LedgerSource* store_;
   const ClockSample machine_;
   Progress* progress_;
 };

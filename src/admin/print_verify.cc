@@ -61,7 +61,7 @@ std::string SummaryJson(const VerifySummary& summary) {
 
 }  // namespace
 
-Result<bool> PrintVerify(const Arguments& arguments, store::Store* store, Progress* progress,
+Result<bool> PrintVerify(const Arguments& arguments, store::LedgerSource* store, Progress* progress,
                          const Streams& streams) {
   const Format format = arguments.format.value_or(Format::kTable);
   const std::unique_ptr<RowWriter> rows =

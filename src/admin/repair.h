@@ -21,7 +21,7 @@
 #include "ledger/history_entry.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::admin {
 

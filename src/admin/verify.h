@@ -9,7 +9,7 @@
 #include "admin/progress.h"
 #include "backup/verify.h"
 #include "nowcalls/status.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::admin {
 
@@ -33,7 +33,7 @@ class ProgressWatcher : public backup::VerifyWatcher {
   Progress* const progress_;
 };
 
-inline Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max,
+inline Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max,
                                     const ProblemSink& sink, Progress* progress) {
   ProgressWatcher watcher(progress);
   return backup::Verify(store, problems_max, sink, &watcher);

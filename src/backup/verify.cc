@@ -566,7 +566,7 @@ class DuplicateFinder : public store::LedgerVisitor {
 
 }  // namespace
 
-Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
+Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max, const ProblemSink& sink,
                              VerifyWatcher* watcher) {
   Problems problems(problems_max, sink);
   Verifier verifier(&problems, watcher);

@@ -23,7 +23,7 @@
 #include "backup/problem.h"
 #include "ledger/entities.h"
 #include "nowcalls/status.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::backup {
 
@@ -57,7 +57,7 @@ class VerifyWatcher {
 // tokens) is left unchecked. Failures of the store, kIoError for one, and of `watcher` are
 // returned.
 using ProblemSink = std::function<void(const Problem& problem)>;
-Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
+Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max, const ProblemSink& sink,
                              VerifyWatcher* watcher);
 
 }  // namespace nowcalls::backup

@@ -107,11 +107,15 @@ class Loader : public store::LedgerVisitor {
 
 }  // namespace
 
-Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& options,
+Result<RecoveredLedger> Recover(store::Log* log, store::Tables* tables,
+                                const core::CoreOptions& options,
                                 const std::function<Result<ClockSample>()>& sample_clocks) {
+  NOWCALLS_RETURN_IF_ERROR(log->Read(
+      tables->applied() + 1,
+      [tables](const ledger::SealedBatch& batch) { return tables->Apply(batch); }));
   Loader loader(options);
-  NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
-  return loader.Finish(store->MayLackBatches(), sample_clocks);
+  NOWCALLS_RETURN_IF_ERROR(tables->Load(&loader));
+  return loader.Finish(log->MayLackBatches(), sample_clocks);
 }
 
 }  // namespace nowcalls::recovery

@@ -15,7 +15,9 @@
 #include "core/core.h"
 #include "ledger/clock.h"
 #include "nowcalls/status.h"
+#include "store/log.h"
 #include "store/store.h"
+#include "store/tables.h"
 
 namespace nowcalls::recovery {
 
@@ -35,12 +37,19 @@ struct RecoveredLedger {
   ClockSample Clocks() const { return {BoottimeMs(), WallMs(), boot_id}; }
 };
 
-// Loads everything and proves that it is complete. Restart grace counts from the moment that
-// `sample_clocks` tells, until Core::Begin names another. kCorruption: the ledger is damaged. Other
-// codes are the store's.
+// Replays what the log has behind the tables, then loads the tables and proves that they are
+// complete. Restart grace counts from the moment that `sample_clocks` tells, until Core::Begin names
+// another. kCorruption: the ledger is damaged. Other codes are those of log and tables.
 Result<RecoveredLedger> Recover(
-    store::Store* store, const core::CoreOptions& options,
+    store::Log* log, store::Tables* tables, const core::CoreOptions& options,
     const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks);
+
+// The same of a log and its tables in one.
+inline Result<RecoveredLedger> Recover(
+    store::Store* store, const core::CoreOptions& options,
+    const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks) {
+  return Recover(store, store, options, sample_clocks);
+}
 
 }  // namespace nowcalls::recovery
 

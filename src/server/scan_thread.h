@@ -1,7 +1,7 @@
 // ScanThread: the sweeper's walks over the expired range, off the commit thread so that they never
 // delay a commit.
 //
-// Thread: members are called on the loop thread; Store::Scan runs on the scan thread. A scan is
+// Thread: members are called on the loop thread; Tables::Scan runs on the scan thread. A scan is
 // some milliseconds of work. The loop would wait for it on the same CPU, so the scan thread stays
 // off the loop's CPU (CpuApart), and gives way to the commit thread (StepBack).
 #ifndef NOWCALLS_SERVER_SCAN_THREAD_H_
@@ -15,16 +15,16 @@
 #include "ledger/scan.h"
 #include "server/cpu_apart.h"
 #include "server/worker_thread.h"
-#include "store/store.h"
+#include "store/tables.h"
 
 namespace nowcalls::server {
 
 class ScanThread {
  public:
   // `done` gets the result on the loop thread; it is valid during the call.
-  ScanThread(uv_loop_t* loop, store::Store* store,
+  ScanThread(uv_loop_t* loop, store::Tables* tables,
              const std::function<void(const ledger::ScanResult&)>& done)
-      : store_(store),
+      : tables_(tables),
         worker_(
             loop, "nc-scan", [this](bool) { return Work(); }, [this, done] { done(result_); }),
         apart_(worker_.thread()) {}
@@ -43,11 +43,11 @@ class ScanThread {
   int64_t Work() {
     StepBack();  // The first time; then it has.
     result_ = {};
-    store_->Scan(request_, &result_);
+    tables_->Scan(request_, &result_);
     return WorkerThread::kUntilSubmit;
   }
 
-  store::Store* const store_;
+  store::Tables* const tables_;
   ledger::ScanRequest request_;
   ledger::ScanResult result_;
   WorkerThread worker_;  // After all that its thread uses.

@@ -1,34 +1,42 @@
-// MemoryStore: a ledger in ordered maps, for tests, the simulator and benchmarks of the core.
+// MemoryStore: MemoryLog and MemoryTables as one store, for tests and services without a disk.
 //
-// Thread: any, one call at a time. Same records, same order, same scans as RocksStore; nothing
-// survives the object. SingleDelete of an absent key is a CHECK failure here, so that tests find a
-// pair that does not match.
+// Thread: any, one call at a time. The log forgets a batch once the tables have it.
 #ifndef NOWCALLS_STORE_MEMORY_STORE_H_
 #define NOWCALLS_STORE_MEMORY_STORE_H_
 
-#include <array>
-#include <functional>
-#include <map>
-#include <string>
+#include <cstdint>
 
+#include "store/memory_log.h"
+#include "store/memory_tables.h"
 #include "store/store.h"
 
 namespace nowcalls::store {
 
 class MemoryStore : public Store {
  public:
-  explicit MemoryStore(const ledger::Format& format);
+  explicit MemoryStore(const ledger::Format& format) : tables_(format) {}
 
-  Status Load(LedgerVisitor* visitor) override;
-  Status Commit(const ledger::CommitBatch& batch) override;
+  Status Append(const ledger::SealedBatch& batch) override { return log_.Append(batch); }
+  Status Read(uint64_t from, const BatchSink& sink) override { return log_.Read(from, sink); }
+  Status Trim(uint64_t number) override { return log_.Trim(number); }
+
+  Status Load(LedgerVisitor* visitor) override { return tables_.Load(visitor); }
+  uint64_t applied() const override { return tables_.applied(); }
+  Status Apply(const ledger::SealedBatch& batch) override {
+    NOWCALLS_RETURN_IF_ERROR(tables_.Apply(batch));
+    return log_.Trim(tables_.applied());
+  }
+  void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override {
+    tables_.Scan(request, result);
+  }
+
   Status Sync() override { return {}; }
-  void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
 
-  using Rows = std::map<std::string, std::string, std::less<>>;
-  const Rows& rows(ledger::Family family) const { return rows_[static_cast<size_t>(family)]; }
+  const MemoryTables::Rows& rows(ledger::Family family) const { return tables_.rows(family); }
 
  private:
-  std::array<Rows, ledger::kFamilyCount> rows_;
+  MemoryLog log_;
+  MemoryTables tables_;
 };
 
 }  // namespace nowcalls::store

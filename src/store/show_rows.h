@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::store {
 

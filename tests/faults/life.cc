@@ -138,7 +138,7 @@ store::RocksStoreOptions SmallOptions(store::Durability durability) {
   return options;
 }
 
-std::string CheckState(const Life& life, store::Store* opened, uint64_t* number) {
+std::string CheckState(const Life& life, store::LedgerSource* opened, uint64_t* number) {
   const store::Dump dump = store::DumpOf(opened);
   *number = store::BatchNumberOf(dump);
   if (*number >= life.states.size()) return "it shows batch " + std::to_string(*number);

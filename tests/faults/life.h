@@ -34,7 +34,7 @@ store::RocksStoreOptions SmallOptions(store::Durability durability = store::Dura
 
 // Empty when `opened` shows exactly the state after batch `*number` of `life`, which it finds out,
 // and when the seal and all numbers agree with what is there; else what is wrong.
-std::string CheckState(const Life& life, store::Store* opened, uint64_t* number);
+std::string CheckState(const Life& life, store::LedgerSource* opened, uint64_t* number);
 
 // Judges what power cuts leave, each image once.
 class Judge {

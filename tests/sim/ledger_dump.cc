@@ -45,7 +45,7 @@ class Dumper : public store::LedgerVisitor {
 
 }  // namespace
 
-LedgerDump DumpLedger(store::Store* store) {
+LedgerDump DumpLedger(store::LedgerSource* store) {
   Dumper dumper;
   NOWCALLS_CHECK(store->Load(&dumper).ok());
   return std::move(dumper.dump);

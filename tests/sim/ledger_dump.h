@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/oracle.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::sim {
 
@@ -21,7 +21,7 @@ struct LedgerDump {
 };
 
 // An owner is NAMESPACE/CLIENT of the session; empty when the ledger lacks it.
-LedgerDump DumpLedger(store::Store* store);
+LedgerDump DumpLedger(store::LedgerSource* store);
 
 }  // namespace nowcalls::sim
 

@@ -293,7 +293,7 @@ std::string Saboteur::Reply(std::string_view message) {
   return Text(out);
 }
 
-Status Saboteur::Load(store::Store* store, store::LedgerVisitor* visitor) const {
+Status Saboteur::Load(store::LedgerSource* store, store::LedgerVisitor* visitor) const {
   if (kind_ == Sabotage::kWindowsForgotten) {
     WindowForgetter forgetter(visitor);
     return store->Load(&forgetter);

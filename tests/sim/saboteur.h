@@ -14,7 +14,7 @@
 #include "ledger/commit_batch.h"
 #include "sim/loss_saboteur.h"
 #include "sim/network.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 #include "wire/messages.h"
 #include "wire/sentinel/client_frames.h"
 #include "wire/splitter.h"
@@ -71,7 +71,7 @@ class Saboteur {
   // What the client is given instead of whole replies.
   std::string Out(LinkId link, std::string_view bytes);
   // What recovery is shown of `store`.
-  Status Load(store::Store* store, store::LedgerVisitor* visitor) const;
+  Status Load(store::LedgerSource* store, store::LedgerVisitor* visitor) const;
 
  private:
   // What is left of a stream that has not come to a whole message.

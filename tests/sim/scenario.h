@@ -43,7 +43,7 @@ class Scenario {
   void Start();
   void Terminate();  // And waits for the end.
 
-  size_t tokens_in_ledger() { return DumpLedger(&world_.store()).tokens.size(); }
+  size_t tokens_in_ledger() { return world_.Dump().tokens.size(); }
   // What has happened since it was last asked, one line each.
   Lines Told() { return world_.trace().TakeTexts(); }
 

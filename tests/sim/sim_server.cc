@@ -7,7 +7,7 @@
 #include "core/books.h"
 #include "server/loop_limits.h"
 #include "sim/lanes.h"
-#include "sim/loading_store.h"
+#include "sim/loading_tables.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
 
@@ -84,9 +84,9 @@ ClockSample SimServer::Clocks() const {
 }
 
 Status SimServer::Start() {
-  LoadingStore store(world_.store, world_.saboteur);
+  LoadingTables tables(world_.store, world_.saboteur);
   const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
-  Result<recovery::RecoveredLedger> ledger = recovery::Recover(&store, options_, sample);
+  Result<recovery::RecoveredLedger> ledger = recovery::Recover(world_.store, &tables, options_, sample);
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
   first_batch_ = true;
@@ -228,7 +228,7 @@ void SimServer::Die(Fault cause) {
   const char* const fate = survives ? "survives" : "is lost";
   world_.trace->Add("server: dies of ", FaultName(cause), ", the batch under way ",
                     process.commit.has_value() ? fate : "is none");
-  if (survives) Apply(*process.commit);
+  if (survives) Append(*process.commit);  // Recovery applies it.
   if (cause == Fault::kTerminate) Sync();
   process_.reset();
   ++incarnation_;
@@ -251,9 +251,14 @@ void SimServer::GoDown() {
   if (watch_.lost) watch_.lost();
 }
 
-void SimServer::Apply(const ledger::CommitBatch& batch) {
+void SimServer::Commit(const ledger::CommitBatch& batch) {
+  Append(batch);
+  world_.store->ApplyAll();
+}
+
+void SimServer::Append(const ledger::CommitBatch& batch) {
   constexpr uint64_t kBatchesPerSync = 16;
-  NOWCALLS_CHECK(world_.store->Commit(batch).ok());
+  NOWCALLS_CHECK(world_.store->Append(batch).ok());
   if (!world_.plan->unsynced) return;
   if (std::exchange(first_batch_, false)) return Sync();
   if (world_.plan->sync_every_ms == 0) {
@@ -495,7 +500,7 @@ bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
     Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
     return true;
   }
-  Apply(batch);
+  Commit(batch);
   world_.trace->Add("server: batch ", batch.number(), " is durable at once, ", batch.records(),
                     " records");
   process.commit.reset();
@@ -532,9 +537,9 @@ void SimServer::FinishCommit() {
   process.applying =
       !world_.plan->unsynced && prng_.ChancePerMillion(world_.plan->commit_tail_chance);
   if (process.applying) {
-    world_.store->CommitLate(*process.commit);
+    NOWCALLS_CHECK(world_.store->Append(*process.commit).ok());
   } else {
-    Apply(*process.commit);
+    Commit(*process.commit);
   }
   world_.trace->Add("server: batch ", process.commit->number(), " is durable, ",
                     process.commit->records(), " records");
@@ -546,7 +551,7 @@ void SimServer::FinishCommit() {
   if (!process.applying) return;
   world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
     if (incarnation != incarnation_) return;
-    world_.store->ApplyLate();
+    world_.store->ApplyAll();
     process_->applying = false;
     if (process_->commit.has_value()) StartCommit();
   });

@@ -125,7 +125,8 @@ class SimServer final : public engine::Driver {
   void FinishCommit();
   void Die(Fault cause);
   void GoDown();
-  void Apply(const ledger::CommitBatch& batch);
+  void Commit(const ledger::CommitBatch& batch);
+  void Append(const ledger::CommitBatch& batch);  // To the log alone.
   void Sync() const;
   void Hindered(int64_t duration_ms) const;
   // Counts a call; false: the process died instead of making it.

@@ -1,75 +1,78 @@
 // SimStore: the ledger of a simulated server; it outlives the processes.
 //
-// Thread: one at a time. A MemoryStore, whose steps of one sweep see the ledger as it was when the
-// sweep began, as those of RocksStore do. When things take effect is the caller's to say. Batches
-// that were not synced go with the machine, but never one without those behind it. A batch may be
-// on the disk before it is applied: then a new process finds it, and a sweep does not.
+// Thread: one at a time. A MemoryLog and MemoryTables, whose steps of one sweep see the tables as
+// they were when the sweep began, as those of RocksStore do. When things take effect is the caller's
+// to say. Batches that were not synced go with the machine, but never one without those behind it. A
+// batch may be in the log before it is applied: a sweep does not find it, and recovery replays it.
 #ifndef NOWCALLS_SIM_SIM_STORE_H_
 #define NOWCALLS_SIM_SIM_STORE_H_
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "base/check.h"
-#include "store/memory_store.h"
+#include "store/memory_log.h"
+#include "store/memory_tables.h"
+#include "store/store.h"
 
 namespace nowcalls::sim {
 
 class SimStore : public store::Store {
  public:
-  // `unsynced`: Commit does not sync.
+  // `unsynced`: Append does not sync.
   SimStore(const ledger::Format& format, bool unsynced)
-      : ledger_(format), safe_(format), unsynced_(unsynced) {}
+      : tables_(format), safe_(format), unsynced_(unsynced) {}
 
-  Status Load(store::LedgerVisitor* visitor) override {
-    ApplyLate();
-    return ledger_.Load(visitor);
-  }
-  Status Commit(const ledger::CommitBatch& batch) override {
-    ApplyLate();
-    if (unsynced_) at_risk_.push_back(batch);
-    return ledger_.Commit(batch);
-  }
-  // To the disk; ApplyLate, or whatever follows, applies it. REQUIRES: not `unsynced`.
-  void CommitLate(const ledger::CommitBatch& batch) {
-    NOWCALLS_CHECK(!unsynced_);
-    ApplyLate();
-    late_ = batch;
-  }
-  void ApplyLate() {
-    if (late_.has_value()) NOWCALLS_CHECK(ledger_.Commit(*late_).ok());
-    late_.reset();
-  }
+  Status Append(const ledger::SealedBatch& batch) override { return log_.Append(batch); }
+  Status Read(uint64_t from, const BatchSink& sink) override { return log_.Read(from, sink); }
+  Status Trim(uint64_t number) override { return log_.Trim(number); }
   bool MayLackBatches() const override { return unsynced_; }
-  Status Sync() override {
-    for (; !at_risk_.empty(); at_risk_.pop_front()) {
-      NOWCALLS_RETURN_IF_ERROR(safe_.Commit(at_risk_.front()));
-    }
-    return {};
+
+  Status Load(store::LedgerVisitor* visitor) override { return tables_.Load(visitor); }
+  uint64_t applied() const override { return tables_.applied(); }
+  Status Apply(const ledger::SealedBatch& batch) override {
+    NOWCALLS_RETURN_IF_ERROR(tables_.Apply(batch));
+    return unsynced_ ? Status::Ok() : Trim(tables_.applied());
   }
   void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override {
-    if (!request.resume) view_ = std::make_unique<store::MemoryStore>(ledger_);
+    if (!request.resume) view_ = std::make_unique<store::MemoryTables>(tables_);
     view_->Scan(request, result);
   }
 
-  size_t at_risk() const { return at_risk_.size(); }
+  // Applies what the log has behind the tables.
+  void ApplyAll() {
+    NOWCALLS_CHECK(Read(applied() + 1, [this](const auto& batch) { return Apply(batch); }).ok());
+  }
+  // What recovery will make of it.
+  store::MemoryTables Left() {
+    store::MemoryTables left = tables_;
+    const auto apply = [&left](const auto& batch) { return left.Apply(batch); };
+    NOWCALLS_CHECK(Read(applied() + 1, apply).ok());
+    return left;
+  }
+
+  Status Sync() override {
+    if (!unsynced_) return {};
+    const auto apply = [this](const auto& batch) { return safe_.Apply(batch); };
+    NOWCALLS_RETURN_IF_ERROR(Read(safe_.applied() + 1, apply));
+    return Trim(tables_.applied());
+  }
+  size_t at_risk() const { return unsynced_ ? log_.last() - safe_.applied() : 0; }
   // The machine goes down: of the batches at risk the first `kept` are left.
   void Lose(size_t kept) {
-    at_risk_.resize(kept);
+    log_.Cut(safe_.applied() + kept);
     NOWCALLS_CHECK(Sync().ok());
-    ledger_ = safe_;
+    tables_ = safe_;
     view_.reset();
   }
 
  private:
-  store::MemoryStore ledger_;
-  store::MemoryStore safe_;  // Up to the last Sync, if `unsynced_`.
+  store::MemoryLog log_;  // From the older of the two tables on.
+  store::MemoryTables tables_;
+  store::MemoryTables safe_;  // Up to the last Sync, if `unsynced_`.
   const bool unsynced_;
-  std::optional<ledger::CommitBatch> late_;
-  std::deque<ledger::CommitBatch> at_risk_;
-  std::unique_ptr<store::MemoryStore> view_;  // Of the sweep that began last.
+  std::unique_ptr<store::MemoryTables> view_;  // Of the sweep that began last.
 };
 
 }  // namespace nowcalls::sim

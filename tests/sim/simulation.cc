@@ -172,7 +172,7 @@ void Simulation::Drain() {
   }
   world_.RunFor(kDrainUs);
   if (broken()) return;
-  const size_t tokens = DumpLedger(&world_.store()).tokens.size();
+  const size_t tokens = world_.Dump().tokens.size();
   Expect(tokens == 0, std::to_string(tokens) + " tokens are left when every deadline has passed");
 }
 
@@ -199,7 +199,7 @@ void Simulation::GrantAgain() {
   last.Hangup(/*politely=*/true);
   world_.RunFor(kDrainUs);
   if (broken()) return;
-  const LedgerDump left = DumpLedger(&world_.store());
+  const LedgerDump left = world_.Dump();
   Expect(left.tokens.empty() && left.sessions == 0,
          std::to_string(left.sessions) + " sessions are left when all clients are gone");
 }

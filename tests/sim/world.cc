@@ -152,10 +152,15 @@ void World::StartServer() {
   }
 }
 
+LedgerDump World::Dump() {
+  store::MemoryTables left = store_.Left();
+  return DumpLedger(&left);
+}
+
 // A history that is cut short tells nothing.
 void World::Audit() {
   constexpr uint32_t kLongEnough = 1'000;
-  const LedgerDump dump = DumpLedger(&store_);
+  const LedgerDump dump = Dump();
   const bool tells = options_.core.limits.history_max >= kLongEnough;
   oracle_.Audit(dump.tokens, tells ? &dump.history : nullptr);
   for (const auto& session : sessions_) session->judge().Audit(dump.tokens);
@@ -167,7 +172,7 @@ void World::OnBatchesLost() {
 }
 
 void World::OnDied(bool orderly) {
-  oracle_.ServerDied(DumpLedger(&store_).tokens, orderly);
+  oracle_.ServerDied(Dump().tokens, orderly);
   Verify();
   if (!options_.supervised) return;
   timeline_.After(prng_.Between(1, options_.plan.down_ms_max) * kMs, [this] { StartServer(); });
@@ -177,8 +182,9 @@ void World::OnDied(bool orderly) {
 void World::Verify() {
   constexpr uint64_t kProblemsMax = 1;
   Unwatched unwatched;
+  store::MemoryTables left = store_.Left();
   const auto summary = backup::Verify(
-      &store_, kProblemsMax,
+      &left, kProblemsMax,
       [this](const backup::Problem& problem) {
         oracle_.Violation("verify: " + std::string(backup::ProblemName(problem.kind)) + ", " +
                           problem.detail);
@@ -188,7 +194,7 @@ void World::Verify() {
 }
 
 void World::OnReady() {
-  oracle_.ServerReady(server_.rebooted(), DumpLedger(&store_).tokens, server_.AskFlows());
+  oracle_.ServerReady(server_.rebooted(), Dump().tokens, server_.AskFlows());
   oracle_.calls().Ready(/*clock_jumped=*/server_.rebooted() && machine_.wall_was_set());
 }
 

@@ -57,6 +57,8 @@ class World {
   Machine& machine() { return machine_; }
   SimServer& server() { return server_; }
   SimStore& store() { return store_; }
+  // The ledger as a recovery would find it now.
+  LedgerDump Dump();
   Oracle& oracle() { return oracle_; }
   SimAdmin& admin() { return admin_; }
   FaultCounts& faults() { return faults_; }

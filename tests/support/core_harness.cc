@@ -192,7 +192,7 @@ core::CoreOptions HarnessOptions() {
   return options;
 }
 
-LedgerContent ReadLedger(store::Store* store) {
+LedgerContent ReadLedger(store::LedgerSource* store) {
   ContentReader reader;
   REQUIRE(store->Load(&reader).ToString() == "ok");
   std::sort(reader.content.tokens.begin(), reader.content.tokens.end(),
@@ -200,7 +200,7 @@ LedgerContent ReadLedger(store::Store* store) {
   return reader.content;
 }
 
-Status LoadCore(store::Store* store, Instant now, core::Core* core, uint32_t format_version) {
+Status LoadCore(store::LedgerSource* store, Instant now, core::Core* core, uint32_t format_version) {
   CoreLoader loader(core, format_version);
   NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
   NOWCALLS_RETURN_IF_ERROR(core->FinishLoad(loader.seal));

@@ -34,7 +34,7 @@ class BatchProof {
   const HiddenLogs& hidden() const { return end_.hidden; }
   // Whether later batches may have been answered before they were on the disk.
   bool unsynced() const { return witness_.has_value() && witness_->unsynced; }
-  // See Store::MayLackBatches.
+  // See Log::MayLackBatches.
   bool may_lack() const { return may_lack_; }
 
   // After the open: compares what was opened with the logs that `logs` has shown. kCorruption,

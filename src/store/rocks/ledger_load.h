@@ -6,7 +6,7 @@
 
 #include "nowcalls/status.h"
 #include "store/rocks/database.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::store {
 
@@ -15,7 +15,7 @@ enum class LoadFrom {
   kBeginning,  // A tool looks at every row: one below the watermark is what a verifier is after.
 };
 
-// Shows the ledger to `visitor`, in the order of Store::Load.
+// Shows the ledger to `visitor`, in the order of LedgerVisitor.
 Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor);
 
 // What became of reading a family.

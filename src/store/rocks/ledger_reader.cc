@@ -15,7 +15,6 @@
 #include "store/rocks/ledger_copy.h"
 #include "store/rocks/ledger_env.h"
 #include "store/rocks/ledger_load.h"
-#include "store/rocks/ledger_scan.h"
 #include "store/rocks/rocks_options.h"
 #include "store/rocks/rocks_store.h"
 
@@ -33,14 +32,8 @@ struct LedgerReader::Impl {
   // Opens the ledger in `mode`, with all its checks. kNotFound: it was never finished.
   Status Open();
 
-  Status NotForWriting() const {
-    return Status::FailedPrecondition("the ledger in " + database.dir() +
-                                      " is not open for writing");
-  }
-
   const ReadMode mode;
   Database database;
-  LedgerScan scan{&database};
   std::vector<std::string> notes;
 };
 
@@ -127,13 +120,6 @@ const std::vector<std::string>& LedgerReader::notes() const { return impl_->note
 Status LedgerReader::Load(LedgerVisitor* visitor) {
   return LoadLedger(impl_->database, LoadFrom::kBeginning, visitor);
 }
-
-void LedgerReader::Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) {
-  impl_->scan.Step(request, result);
-}
-
-Status LedgerReader::Commit(const ledger::CommitBatch& /*batch*/) { return impl_->NotForWriting(); }
-Status LedgerReader::Sync() { return impl_->NotForWriting(); }
 
 Result<std::vector<CopiedFile>> LedgerReader::CopyTo(const std::string& to,
                                                      const std::atomic<bool>& stop) const {

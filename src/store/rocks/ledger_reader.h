@@ -1,6 +1,6 @@
 // LedgerReader: a ledger opened by a tool that is not its server. Changes nothing in its directory.
 //
-// Thread: one, but for Scan, which may be on another beside it.
+// Thread: one.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_READER_H_
 #define NOWCALLS_STORE_ROCKS_LEDGER_READER_H_
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "store/disk/ledger_lock.h"
+#include "store/ledger_source.h"
 #include "store/rocks/copy_source.h"
-#include "store/store.h"
 
 namespace nowcalls::store {
 
@@ -20,7 +20,7 @@ enum class ReadMode {
   kBesideServer,  // A server has it open, perhaps hung: what it had logged at one moment.
 };
 
-class LedgerReader : public Store, public CopySource {
+class LedgerReader : public LedgerSource, public CopySource {
  public:
   // kBesideServer when FindLedgerHolder names somebody, kAtRest otherwise. kNotFound when there is
   // no ledger, kInvalidArgument when `data_dir` cannot be a data directory, kUnavailable when a
@@ -33,10 +33,6 @@ class LedgerReader : public Store, public CopySource {
 
   // Shows all tokens, where a server's Load starts at the watermark.
   Status Load(LedgerVisitor* visitor) override;
-  void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
-  // Both fail with kFailedPrecondition.
-  Status Commit(const ledger::CommitBatch& batch) override;
-  Status Sync() override;
 
   // kFailedPrecondition with kBesideServer: the server makes backups.
   Result<std::vector<CopiedFile>> CopyTo(const std::string& to,

@@ -21,7 +21,7 @@ class LedgerScan {
   // `database` outlives it.
   explicit LedgerScan(const Database* database) : database_(*database) {}
 
-  // See Store::Scan.
+  // See Tables::Scan.
   void Step(const ledger::ScanRequest& request, ledger::ScanResult* result);
   // Lets go of what it has of the database. REQUIRES: no Step is under way.
   void Stop() { cursor_.reset(); }

@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 #include "ledger/codec.h"
+#include "ledger/commit_batch.h"
+#include "store/batch_order.h"
 #include "store/disk/ledger_files.h"
 #include "store/disk/store_error.h"
 #include "store/rocks/ledger_copy.h"
@@ -33,7 +35,7 @@ struct RocksStore::Impl {
   // Whether batch `number` may be written. A failure ends the store.
   const Status& CheckMayCommit(uint64_t number);
   // Has the batch in RocksDB when it returns Ok, and on the disk if `sync`.
-  Status Write(const ledger::CommitBatch& batch, bool sync, const std::function<void()>& durable);
+  Status Write(const ledger::SealedBatch& batch, bool sync, const std::function<void()>& durable);
   Status FlushAll();
   // A failure, once all changes are in data files, when somebody has harmed a log that is in use.
   Status CheckLogs();
@@ -82,18 +84,15 @@ const Status& RocksStore::Impl::CheckMayCommit(uint64_t number) {
   // The log is written through a descriptor, wherever its directory has gone.
   failed = ledger.lock().CheckStillOurs();
   if (failed.ok()) failed = ledger.Accept();
-  if (failed.ok() && number != last_batch + 1) {
-    failed = Status::InvalidArgument("batch " + std::to_string(number) + " does not follow batch " +
-                                     std::to_string(last_batch));
-  }
+  if (failed.ok()) failed = CheckFollows(number, last_batch);
   return failed;
 }
 
-Status RocksStore::Impl::Write(const ledger::CommitBatch& batch, bool sync,
+Status RocksStore::Impl::Write(const ledger::SealedBatch& batch, bool sync,
                                const std::function<void()>& durable) {
   // RocksDB's form takes about as much room as the records do.
-  WriteBatchBuilder builder(family_numbers, batch.bytes().size() * 5 / 4);
-  NOWCALLS_RETURN_IF_ERROR(ledger::ApplyRecords(batch.bytes(), &builder));
+  WriteBatchBuilder builder(family_numbers, batch.records().size() * 5 / 4);
+  NOWCALLS_RETURN_IF_ERROR(ledger::ApplyRecords(batch.records(), &builder));
   builder.LogData(ledger::EncodeLogData(batch.number()));
   rocksdb::WriteBatch writes = builder.Finish();
   rocksdb::WriteOptions with = write_options;
@@ -162,9 +161,8 @@ Status RocksStore::Accept() {
   return {};
 }
 
-Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
+Status RocksStore::CommitTelling(const ledger::SealedBatch& batch,
                                  const std::function<void()>& durable) {
-  NOWCALLS_CHECK(batch.sealed());
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
   // Once `durable` was called, the batch belongs to somebody else.
   const uint64_t number = batch.number();
@@ -191,6 +189,20 @@ Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
   // RocksDB takes batches behind some failures: a compaction without space is one.
   return impl_->CheckFailed();
 }
+
+Status RocksStore::Apply(const ledger::SealedBatch& batch) {
+  if (batch.number() <= impl_->last_batch) return {};
+  return Status::FailedPrecondition("batch " + std::to_string(batch.number()) +
+                                    " is not in the log of these tables");
+}
+
+Status RocksStore::Read(uint64_t from, const BatchSink& /*sink*/) {
+  if (from > impl_->last_batch) return {};
+  return Status::FailedPrecondition("batch " + std::to_string(from) +
+                                    " is in the tables; their log shows none of those");
+}
+
+uint64_t RocksStore::applied() const { return impl_->last_batch; }
 
 Status RocksStore::Sync() {
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());

@@ -74,9 +74,16 @@ class RocksStore : public Store, public CopySource {
   // comes before the batch that raises the format. kIoError.
   Status Accept();
 
-  Status Commit(const ledger::CommitBatch& batch) override { return CommitTelling(batch, {}); }
-  Status CommitTelling(const ledger::CommitBatch& batch,
+  // RocksDB puts a batch into its log and its tables in one write, and replays its log when it is
+  // opened. So Append applies, Apply finds its batch there, Read has nothing behind the tables, and
+  // RocksDB trims.
+  Status Append(const ledger::SealedBatch& batch) override { return CommitTelling(batch, {}); }
+  Status Apply(const ledger::SealedBatch& batch) override;
+  Status CommitTelling(const ledger::SealedBatch& batch,
                        const std::function<void()>& durable) override;
+  Status Read(uint64_t from, const BatchSink& sink) override;
+  Status Trim(uint64_t /*number*/) override { return {}; }
+  uint64_t applied() const override;
   Status Sync() override;
   void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
 

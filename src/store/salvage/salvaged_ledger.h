@@ -16,7 +16,7 @@
 #include "nowcalls/status.h"
 #include "store/disk/store_error.h"
 #include "store/rocks/database.h"
-#include "store/store.h"
+#include "store/ledger_source.h"
 
 namespace nowcalls::store {
 
@@ -27,7 +27,7 @@ class SalvagedLedger {
 
   StoreError Open();
 
-  // Shows all that can be read to `visitor`, in the order of Store::Load, and tells it of each
+  // Shows all that can be read to `visitor`, in the order of LedgerVisitor, and tells it of each
   // place that cannot (LedgerVisitor::OnUnreadable). REQUIRES: Open is ok.
   Status Load(LedgerVisitor* visitor) const;
 

@@ -139,11 +139,15 @@ class LedgerBuilder {
 
   store::MemoryStore Build() {
     store::MemoryStore store(format_);
+    for (uint64_t number = 1; number < seal.batch_number; ++number) {
+      ledger::CommitBatch nothing;
+      nothing.Sealed({.batch_number = number});
+      Commit(nothing, &store);
+    }
     if (watermark_ms.has_value()) batch_.WatermarkRaised(*watermark_ms);
     batch_.ClockMarked(mark);
     batch_.Sealed(seal);
-    const Status committed = store.Commit(batch_);
-    if (!committed.ok()) CheckFailed(__FILE__, __LINE__, committed.ToString().c_str());
+    Commit(batch_, &store);
     return store;
   }
 
@@ -152,6 +156,11 @@ class LedgerBuilder {
   std::optional<int64_t> watermark_ms;
 
  private:
+  static void Commit(const ledger::CommitBatch& batch, store::MemoryStore* store) {
+    const Status committed = store->Commit(batch);
+    if (!committed.ok()) CheckFailed(__FILE__, __LINE__, committed.ToString().c_str());
+  }
+
   ledger::Format format_;
   ledger::CommitBatch batch_;
 };

@@ -322,7 +322,7 @@ TEST_CASE("tokens without a session are shown, and the ledger is called damaged"
 }
 
 // A ledger of which the rules and one family of tokens cannot be read.
-class HalfReadable : public store::Store {
+class HalfReadable : public store::LedgerSource {
  public:
   Status Load(store::LedgerVisitor* visitor) override {
     NOWCALLS_RETURN_IF_ERROR(
@@ -331,9 +331,6 @@ class HalfReadable : public store::Store {
         visitor->OnUnreadable(ledger::Family::kTokensLong, Status::Corruption("000008.sst")));
     return LoadAll(visitor);
   }
-  Status Commit(const ledger::CommitBatch& /*batch*/) override { return {}; }
-  Status Sync() override { return {}; }
-  void Scan(const ledger::ScanRequest& /*request*/, ledger::ScanResult* /*result*/) override {}
 
  protected:
   Status LoadAll(store::LedgerVisitor* visitor) { return store_.Load(visitor); }

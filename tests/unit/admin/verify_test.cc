@@ -29,7 +29,7 @@ struct Found {
   }
 };
 
-Found VerifyStore(store::Store* store, uint64_t problems_max = 100) {
+Found VerifyStore(store::LedgerSource* store, uint64_t problems_max = 100) {
   Found found;
   Progress progress(false, "tokens", [](std::string_view) {});
   const Result<VerifySummary> summary = Verify(
@@ -45,7 +45,7 @@ Found VerifyLedger(LedgerBuilder builder, uint64_t problems_max = 100) {
 }
 
 // A MemoryStore whose walk also shows what no MemoryStore can hold.
-class OddStore : public store::Store {
+class OddStore : public store::LedgerSource {
  public:
   OddStore(LedgerBuilder builder, std::function<Status(store::LedgerVisitor*)> more)
       : store_(builder.Build()), more_(std::move(more)) {}
@@ -54,9 +54,6 @@ class OddStore : public store::Store {
     NOWCALLS_RETURN_IF_ERROR(store_.Load(visitor));
     return more_(visitor);
   }
-  Status Commit(const ledger::CommitBatch& /*batch*/) override { return {}; }
-  Status Sync() override { return {}; }
-  void Scan(const ledger::ScanRequest& /*request*/, ledger::ScanResult* /*result*/) override {}
 
  private:
   store::MemoryStore store_;

@@ -51,8 +51,7 @@ void AddMany(uint64_t first, uint64_t last, History* history) {
 
 // "1 2|3|": the entries of each block that a ledger holds after the batch.
 std::string Stored(CommitBatch* batch, store::MemoryStore* store) {
-  static uint64_t number = 0;
-  batch->Sealed({.batch_number = ++number});
+  batch->Sealed({.batch_number = store->applied() + 1});
   REQUIRE(store->Commit(*batch).ok());
   batch->Clear();
   const testing::LedgerContent content = ReadLedger(store);

@@ -145,16 +145,13 @@ TEST_CASE("the fence of a grant that was lost with its batch may be used again, 
 }
 
 // Copies all rows of `from` but the token rows that `drop` names.
-class DamagedStore : public store::Store {
+class DamagedStore : public store::LedgerSource {
  public:
-  explicit DamagedStore(store::Store* from) : from_(from) {}
+  explicit DamagedStore(store::LedgerSource* from) : from_(from) {}
   Status Load(store::LedgerVisitor* visitor) override {
     Filter filter(this, visitor);
     return from_->Load(&filter);
   }
-  Status Commit(const ledger::CommitBatch&) override { return {}; }
-  Status Sync() override { return {}; }
-  void Scan(const ledger::ScanRequest&, ledger::ScanResult*) override {}
 
   size_t drop_token = SIZE_MAX;
   size_t drop_session = SIZE_MAX;
@@ -212,7 +209,7 @@ class DamagedStore : public store::Store {
     size_t sessions_ = 0;
   };
 
-  store::Store* from_;
+  store::LedgerSource* from_;
 };
 
 // A ledger with two sessions, three tokens and one rule.

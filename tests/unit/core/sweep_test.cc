@@ -223,7 +223,7 @@ TEST_CASE("a scan that failed is reported") {
   CHECK(h.core().OnScanDone(h.step(), failed).ToString() == "io_error: no such disk");
 }
 
-int64_t LeastDeadline(store::Store* store) {
+int64_t LeastDeadline(store::LedgerSource* store) {
   int64_t least = INT64_MAX;
   for (const auto& token : ReadLedger(store).tokens) least = std::min(least, token.key.deadline_ms);
   return least;

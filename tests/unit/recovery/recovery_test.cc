@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ ledger::Format TestFormat() {
 }
 
 // Commits one token of one session under one rule through a core of its own.
-void FillStore(store::MemoryStore* store, const ClockSample& clock) {
+void Fill(const ClockSample& clock,
+          const std::function<Status(const ledger::CommitBatch&)>& commit) {
   core::CoreOptions options;
   options.token_id_key = TestFormat().token_id_key;
   core::Core core(options);
@@ -44,7 +46,11 @@ void FillStore(store::MemoryStore* store, const ClockSample& clock) {
   REQUIRE(answer.has_value());
   REQUIRE(answer->status == TokenStatus::kOk);
   core.Seal(step, clock);
-  REQUIRE(store->Commit(batch).ok());
+  REQUIRE(commit(batch).ok());
+}
+
+void FillStore(store::MemoryStore* store, const ClockSample& clock) {
+  Fill(clock, [store](const ledger::CommitBatch& batch) { return store->Commit(batch); });
 }
 
 TEST_CASE("a new ledger is recovered as an empty one at wall time") {
@@ -156,6 +162,20 @@ TEST_CASE("a new ledger begins beyond all that another in its place may have giv
   CHECK(first_fence(ledger::kFenceLineFromMs + 1000) == 1000 * ledger::kFencesPerMs);
   // A clock that is wrong.
   CHECK(first_fence(ledger::kFenceLineFromMs - 1) == 1);
+}
+
+TEST_CASE("what a log has behind the tables is in the core") {
+  const Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  store::MemoryLog log;
+  store::MemoryTables tables(TestFormat());
+  Fill(*clock, [&](const ledger::CommitBatch& batch) { return log.Append(batch); });
+  REQUIRE(tables.applied() == 0);
+  const Result<RecoveredLedger> ledger = Recover(&log, &tables, {});
+  REQUIRE(ledger.ok());
+  CHECK(ledger->tokens == 1);
+  CHECK(ledger->rules == 1);
+  CHECK(tables.applied() == 1);
 }
 
 // Of a disk that lost what was not synced, under a machine that went on.

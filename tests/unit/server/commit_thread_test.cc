@@ -25,19 +25,19 @@ class WatchedStore : public store::MemoryStore {
  public:
   WatchedStore() : MemoryStore(ledger::Format{}) {}
 
-  Status Commit(const ledger::CommitBatch& batch) override {
+  Status Append(const ledger::SealedBatch& batch) override {
     if (fail_commits) return Status::IoError("no space");
     if (until_commit_ends) until_commit_ends();
     const int64_t began_ms = BoottimeMs();
     testing::PollUntil(commit_takes_ms, [&] { return BoottimeMs() >= began_ms + commit_takes_ms; });
     committed_on = std::this_thread::get_id();
     ++commits;
-    return MemoryStore::Commit(batch);
+    return MemoryStore::Append(batch);
   }
-  Status CommitTelling(const ledger::CommitBatch& batch,
+  Status CommitTelling(const ledger::SealedBatch& batch,
                        const std::function<void()>& durable) override {
-    Status status = Commit(batch);
-    if (!until_applied) return status;
+    if (!until_applied) return MemoryStore::CommitTelling(batch, durable);
+    Status status = MemoryStore::CommitTelling(batch, {});
     if (durable) durable();
     until_applied();
     ++applied;

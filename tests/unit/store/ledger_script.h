@@ -27,7 +27,7 @@ using Dump = std::vector<std::string>;
 // What `load` shows; a failure is the only line then. Bad records become lines and do not end the
 // load.
 Dump DumpOfLoad(const std::function<Status(LedgerVisitor* visitor)>& load);
-// Loads a Store, or what else has a Load.
+// Loads a LedgerSource, or what else has a Load.
 template <typename Loaded>
 Dump DumpOf(Loaded* loaded) {
   return DumpOfLoad([loaded](LedgerVisitor* visitor) { return loaded->Load(visitor); });

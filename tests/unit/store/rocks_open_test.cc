@@ -57,7 +57,7 @@ struct FormatVisitor : LedgerVisitor {
   int rates = 0;
 };
 
-ledger::Format FormatOf(Store* store) {
+ledger::Format FormatOf(LedgerSource* store) {
   FormatVisitor visitor;
   REQUIRE(store->Load(&visitor).ok());
   return visitor.format;
@@ -447,17 +447,6 @@ TEST_CASE("close leaves no log to replay, and nothing is taken after it") {
   for (const std::string& log : LedgerFiles(dir.path(), ".log")) CHECK(SizeOf(log) == 0);
   const auto store = OpenTiny(dir.path());
   CHECK(DumpOf(store.get()).size() > 10);
-}
-
-TEST_CASE("a store open for reading takes no batch") {
-  const TempDir dir;
-  MakeLedger(dir.path());
-  auto reader = LedgerReader::Open(dir.path());
-  REQUIRE(reader.ok());
-  ledger::CommitBatch batch;
-  LedgerScript(1).NextBatch(1, &batch);
-  CHECK((*reader)->Commit(batch).code() == StatusCode::kFailedPrecondition);
-  CHECK((*reader)->Sync().code() == StatusCode::kFailedPrecondition);
 }
 
 TEST_CASE("a reader sees tokens below the watermark, which a server passes over") {

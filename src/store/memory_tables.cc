@@ -1,7 +1,9 @@
-#include "store/memory_store.h"
+#include "store/memory_tables.h"
 
 #include "base/check.h"
 #include "ledger/codec.h"
+#include "ledger/commit_batch.h"
+#include "store/batch_order.h"
 #include "store/scan_walk.h"
 #include "store/show_rows.h"
 
@@ -24,37 +26,37 @@ class NothingSink : public ledger::KeyValueSink {
 
 class MapSink : public ledger::KeyValueSink {
  public:
-  explicit MapSink(std::array<MemoryStore::Rows, ledger::kFamilyCount>* rows) : rows_(*rows) {}
+  explicit MapSink(std::array<MemoryTables::Rows, ledger::kFamilyCount>* rows) : rows_(*rows) {}
 
   void Put(Family family, std::string_view key, std::string_view value) override {
     const auto [it, added] = In(family).insert_or_assign(std::string(key), value);
     NOWCALLS_CHECK(added || !IsPutOnce(family));
   }
   void SingleDelete(Family family, std::string_view key) override {
-    MemoryStore::Rows& rows = In(family);
+    MemoryTables::Rows& rows = In(family);
     const auto it = rows.find(key);
     NOWCALLS_CHECK(it != rows.end());
     rows.erase(it);
   }
   void Delete(Family family, std::string_view key) override {
-    MemoryStore::Rows& rows = In(family);
+    MemoryTables::Rows& rows = In(family);
     if (const auto it = rows.find(key); it != rows.end()) rows.erase(it);
   }
 
  private:
-  MemoryStore::Rows& In(Family family) { return rows_[static_cast<size_t>(family)]; }
+  MemoryTables::Rows& In(Family family) { return rows_[static_cast<size_t>(family)]; }
 
-  std::array<MemoryStore::Rows, ledger::kFamilyCount>& rows_;
+  std::array<MemoryTables::Rows, ledger::kFamilyCount>& rows_;
 };
 
 }  // namespace
 
-MemoryStore::MemoryStore(const ledger::Format& format) {
+MemoryTables::MemoryTables(const ledger::Format& format) {
   rows_[static_cast<size_t>(Family::kMeta)].emplace(ledger::kFormatKey,
                                                     ledger::EncodeFormat(format));
 }
 
-Status MemoryStore::Load(LedgerVisitor* visitor) {
+Status MemoryTables::Load(LedgerVisitor* visitor) {
   MetaRows meta;
   for (const auto& [key, value] : rows(Family::kMeta)) meta.Add(key, value);
   NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
@@ -70,15 +72,17 @@ Status MemoryStore::Load(LedgerVisitor* visitor) {
   return {};
 }
 
-Status MemoryStore::Commit(const ledger::CommitBatch& batch) {
-  NOWCALLS_CHECK(batch.sealed());
+Status MemoryTables::Apply(const ledger::SealedBatch& batch) {
+  if (batch.number() <= applied_) return {};
+  NOWCALLS_RETURN_IF_ERROR(CheckFollows(batch.number(), applied_));
   NothingSink nothing;
-  NOWCALLS_RETURN_IF_ERROR(ledger::ApplyRecords(batch.bytes(), &nothing));
+  NOWCALLS_RETURN_IF_ERROR(ledger::ApplyRecords(batch.records(), &nothing));
   MapSink sink(&rows_);
-  return ledger::ApplyRecords(batch.bytes(), &sink);
+  applied_ = batch.number();
+  return ledger::ApplyRecords(batch.records(), &sink);
 }
 
-void MemoryStore::Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) {
+void MemoryTables::Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) {
   ScanWalk walk(request, result);
   for (const Family family : ledger::kTokenFamilies) {
     if (!walk.Visits(family)) continue;
