@@ -282,8 +282,7 @@ void EngineFront::DoDue() {
 
 void EngineFront::CommitAll() {
   if (broken_) return;
-  while (const ledger::CommitBatch* batch =
-             engine_->BeginCommit(ledger_.recovered->Clocks(), Now())) {
+  while (const ledger::CommitBatch* batch = engine_->BeginCommit(ledger_.clock->Sample(), Now())) {
     const Status committed = ledger_.store->Commit(*batch);
     if (!committed.ok()) return Fail(committed);
     engine_->OnCommitDone(Now());

@@ -79,7 +79,7 @@ class EngineFront final : public library::Front, private engine::Driver {
   void CloseLedger(Lock* lock);
 
   // The driver, without the mutex.
-  Instant Now() const { return ledger_.recovered->Now(); }
+  Instant Now() const { return ledger_.clock->Now(); }
   void Turn(std::string_view bytes);
   // What is due, whoever asks for what; the loop.
   void DoDue();

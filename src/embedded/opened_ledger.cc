@@ -23,6 +23,7 @@ Status Recover(store::Store* store, const Limits& limits, OpenedLedger* ledger) 
   Result<recovery::RecoveredLedger> recovered = recovery::Recover(store, core);
   if (!recovered.ok()) return recovered.status();
   ledger->recovered = *std::move(recovered);
+  ledger->clock.emplace(*ledger->recovered);
   return Status::Ok();
 }
 

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "nowcalls/embedded.h"
 #include "nowcalls/status.h"
+#include "recovery/machine_clock.h"
 #include "recovery/recovery.h"
 #include "store/store.h"
 
@@ -38,7 +39,8 @@ struct OpenedLedger {
   // As of RocksStore::Close.
   std::function<Status()> close;
   std::optional<recovery::RecoveredLedger> recovered;
-  std::vector<std::string> notes;  // What an operator should know, as sentences.
+  std::optional<recovery::MachineClock> clock;  // Of `recovered`.
+  std::vector<std::string> notes;               // What an operator should know, as sentences.
 };
 
 // Errors as of Embedded::Open; the directory is then as it was.

@@ -17,6 +17,14 @@ namespace nowcalls::ledger {
 
 inline constexpr int64_t kRebootGapMsMax = 3'600'000;
 
+// The time of a ledger that is served, for all who act on it.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Instant Now() const = 0;         // Never before what it has told.
+  virtual ClockSample Sample() const = 0;  // The machine's clocks, for a ClockMark.
+};
+
 class LedgerClock {
  public:
   // A clock that says `start` when the boot clock says `boottime_ms`.

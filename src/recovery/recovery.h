@@ -32,14 +32,11 @@ struct RecoveredLedger {
   std::map<std::string, std::string> rule_sources;  // By namespace that has rules.
   uint32_t format_version = 0;  // As found; the core raises it with its first batch.
   std::string future;  // A warning: what it tells of times behind its last batch. Mostly empty.
-
-  Instant Now() const { return clock.At(BoottimeMs()); }
-  ClockSample Clocks() const { return {BoottimeMs(), WallMs(), boot_id}; }
 };
 
 // Replays what the log has behind the tables, then loads the tables and proves that they are
-// complete. Restart grace counts from the moment that `sample_clocks` tells, until Core::Begin names
-// another. kCorruption: the ledger is damaged. Other codes are those of log and tables.
+// complete. Restart grace counts from the moment that `sample_clocks` tells, until Core::Begin
+// names another. kCorruption: the ledger is damaged. Other codes are those of log and tables.
 Result<RecoveredLedger> Recover(
     store::Log* log, store::Tables* tables, const core::CoreOptions& options,
     const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks);

@@ -22,10 +22,10 @@ void LogBegun(const engine::BackupJob& job) {
 
 }  // namespace
 
-Backups::Backups(BackupThread::Make make, engine::Engine* engine,
-                 const recovery::RecoveredLedger* ledger, ServerLog* log)
+Backups::Backups(BackupThread::Make make, engine::Engine* engine, const ledger::Clock* clock,
+                 ServerLog* log)
     : engine_(engine),
-      ledger_(ledger),
+      clock_(clock),
       log_(log),
       thread_(std::move(make), {.begun = LogBegun,
                                 .done = [this](const engine::BackupJob& job, bool begun,
@@ -36,7 +36,7 @@ Backups::Backups(BackupThread::Make make, engine::Engine* engine,
 void Backups::OnDone(const engine::BackupJob& job, bool begun,
                      const Result<backup::Manifest>& made) {
   LogDone(job, begun, made);
-  const Instant now = ledger_->Now();
+  const Instant now = clock_->Now();
   if (!made.ok()) return engine_->OnBackupDone(job.asker, made.status(), now);
   engine_->OnBackupDone(job.asker,
                         wire::BackupReply{.batch_number = made->batch_number,
@@ -63,7 +63,7 @@ void Backups::LogDone(const engine::BackupJob& job, bool begun,
   const std::string why = Shortened(made.status().message());
   log_->Write(LogLevel::kWarn, LogTopic::kPeer,
               "connection " + job.by + " was refused a backup: " + why,
-              {{"peer", job.by}, {"reason", why}}, ledger_->Now());
+              {{"peer", job.by}, {"reason", why}}, clock_->Now());
 }
 
 }  // namespace nowcalls::server

@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include "engine/engine.h"
-#include "recovery/recovery.h"
+#include "ledger/clock.h"
 #include "server/backup_thread.h"
 #include "server/server_log.h"
 
@@ -15,9 +15,8 @@ namespace nowcalls::server {
 
 class Backups {
  public:
-  // `make` runs on the backup thread. `engine`, `ledger`, which tells the time, and `log` outlive
-  // it.
-  Backups(BackupThread::Make make, engine::Engine* engine, const recovery::RecoveredLedger* ledger,
+  // `make` runs on the backup thread. `engine`, `clock` and `log` outlive it.
+  Backups(BackupThread::Make make, engine::Engine* engine, const ledger::Clock* clock,
           ServerLog* log);
 
   // As engine::Driver::BeginBackup.
@@ -34,7 +33,7 @@ class Backups {
   void LogDone(const engine::BackupJob& job, bool begun, const Result<backup::Manifest>& made);
 
   engine::Engine* const engine_;
-  const recovery::RecoveredLedger* const ledger_;
+  const ledger::Clock* const clock_;
   ServerLog* const log_;
   BackupThread thread_;
 };

@@ -22,6 +22,7 @@
 #include "core/flow_table.h"
 #include "engine/figures.h"
 #include "nowcalls_version.h"
+#include "recovery/machine_clock.h"
 #include "recovery/recovery.h"
 #include "server/address_hold.h"
 #include "server/files.h"
@@ -289,8 +290,9 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   WarnIfBeyondLimits(*ledger, config.core.limits);
 
   again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
+  const recovery::MachineClock clock(*ledger);
   Server server(
-      config, &*ledger, store->get(),
+      config, &*ledger, &clock, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
           const std::function<void()>& begun) -> Result<backup::Manifest> {
         NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, config, port_file));
@@ -312,7 +314,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   hold.reset();
   const HostPort address = (*listener)->address();
   // Nobody could come back while the disk took the rules.
-  ledger->core->Begin(ledger->Now());
+  ledger->core->Begin(clock.Now());
   server.Start(*std::move(listener));
   if (web != nullptr) web->Look(OwnAddress(address));
   const Status written = port_file.Write(address.port);

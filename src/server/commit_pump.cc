@@ -9,10 +9,10 @@
 namespace nowcalls::server {
 
 Status CommitPump::CommitAllNow() {
-  const auto begin = [this] { return engine_->BeginCommit(ledger_->Clocks(), ledger_->Now()); };
+  const auto begin = [this] { return engine_->BeginCommit(clock_->Sample(), clock_->Now()); };
   while (const ledger::CommitBatch* batch = begin()) {
     NOWCALLS_RETURN_IF_ERROR(store_->Commit(*batch));
-    engine_->OnCommitDone(ledger_->Now());
+    engine_->OnCommitDone(clock_->Now());
   }
   return store_->Sync();
 }
@@ -44,13 +44,13 @@ void CommitPump::Pump(bool may_be_inline) {
 bool CommitPump::BeginCommit(bool may_be_inline) {
   if (thread_->busy()) return false;
   // The time of now, not of the turn's beginning: a commit within the turn may have taken long.
-  const Instant now = ledger_->Now();
-  const ledger::CommitBatch* batch = engine_->BeginCommit(ledger_->Clocks(), now);
+  const Instant now = clock_->Now();
+  const ledger::CommitBatch* batch = engine_->BeginCommit(clock_->Sample(), now);
   if (batch == nullptr) return false;
   began_ns_ = MonotonicNs();
   if (may_be_inline && thread_->CommitHere(*batch)) {
     PublishEnd();
-    engine_->OnCommitDone(ledger_->Now());
+    engine_->OnCommitDone(clock_->Now());
     return true;
   }
   watch_.Began(now);
@@ -61,7 +61,7 @@ bool CommitPump::BeginCommit(bool may_be_inline) {
 
 void CommitPump::OnCommitDone() {
   if (finishing_) return;
-  const Instant now = ledger_->Now();
+  const Instant now = clock_->Now();
   PublishEnd();
   LogSlow(watch_.Ended(now));
   engine_->OnCommitDone(now);

@@ -41,9 +41,9 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "ledger/clock.h"
 #include "ledger/commit_batch.h"
 #include "nowcalls/status.h"
-#include "recovery/recovery.h"
 #include "server/commit_thread.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
@@ -54,10 +54,10 @@ namespace nowcalls::server {
 
 class CommitPump {
  public:
-  // All of these outlive it; `ledger` tells the time.
-  CommitPump(const ServerConfig* config, engine::Engine* engine,
-             const recovery::RecoveredLedger* ledger, store::Store* store, web::Board* board)
-      : config_(config), engine_(engine), ledger_(ledger), store_(store), board_(board) {}
+  // All of these outlive it.
+  CommitPump(const ServerConfig* config, engine::Engine* engine, const ledger::Clock* clock,
+             store::Store* store, web::Board* board)
+      : config_(config), engine_(engine), clock_(clock), store_(store), board_(board) {}
 
   // Before Start: commits all that the engine has to write and syncs it, on this thread.
   Status CommitAllNow();
@@ -106,7 +106,7 @@ class CommitPump {
 
   const ServerConfig* const config_;
   engine::Engine* const engine_;
-  const recovery::RecoveredLedger* const ledger_;
+  const ledger::Clock* const clock_;
   store::Store* const store_;
   web::Board* const board_;
   int64_t began_ns_ = 0;                // Of the last commit.

@@ -36,14 +36,14 @@ Status ConfiguredRules::PutInForce(std::vector<LoadedRuleFile> files) {
 }
 
 Status ConfiguredRules::PutSetsInForce(std::vector<core::RuleSet> sets) {
-  if (engine_->LoadRules(sets, ledger_->Now()).ok()) return {};
+  if (engine_->LoadRules(sets, clock_->Now()).ok()) return {};
   // As while the server runs: a refused set does not hold the others up, and a set that is put in
   // force may make room for another.
   std::map<std::string, Status> refused;
   for (size_t before = sets.size() + 1; !sets.empty() && sets.size() < before;) {
     before = sets.size();
     std::erase_if(sets, [&](const core::RuleSet& set) {
-      refused[set.name_space] = engine_->LoadRules({set}, ledger_->Now());
+      refused[set.name_space] = engine_->LoadRules({set}, clock_->Now());
       return refused[set.name_space].ok();
     });
   }
@@ -61,8 +61,8 @@ Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Statu
   const auto same = [&](const RuleFile& file) { return file.name_space == name_space; };
   const auto file = std::find_if(config_->rules.begin(), config_->rules.end(), same);
   NOWCALLS_CHECK(file != config_->rules.end());
-  const auto recovered = ledger_->rule_sources.find(name_space);
-  if (recovered == ledger_->rule_sources.end() || recovered->second != FileSourceName(file->path)) {
+  const auto recovered = recovered_->find(name_space);
+  if (recovered == recovered_->end() || recovered->second != FileSourceName(file->path)) {
     return Status::InvalidArgument(why.message() + "; and the ledger has no rules of namespace " +
                                    Quoted(name_space) + " from this file that could stay in force");
   }

@@ -7,6 +7,7 @@
 
 #include <uv.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,8 +15,8 @@
 #include "core/core.h"
 #include "core/rules/rule_set.h"
 #include "engine/engine.h"
+#include "ledger/clock.h"
 #include "nowcalls/status.h"
-#include "recovery/recovery.h"
 #include "server/config.h"
 #include "server/file_rule_source.h"
 #include "server/loop_rule_sink.h"
@@ -25,13 +26,14 @@ namespace nowcalls::server {
 
 class ConfiguredRules {
  public:
-  // All of these outlive it; `ledger` tells the time, and which rules were recovered.
-  ConfiguredRules(const ServerConfig* config, engine::Engine* engine,
-                  const recovery::RecoveredLedger* ledger)
+  // All of these outlive it. `recovered`: the rule sources of the ledger, by namespace.
+  ConfiguredRules(const ServerConfig* config, engine::Engine* engine, const ledger::Clock* clock,
+                  const std::map<std::string, std::string>* recovered)
       : config_(config),
         engine_(engine),
-        ledger_(ledger),
-        sink_(engine, [ledger] { return ledger->Now(); }) {}
+        clock_(clock),
+        recovered_(recovered),
+        sink_(engine, [clock] { return clock->Now(); }) {}
 
   // Makes the files' rules those of their namespaces, together if possible; the caller commits. A
   // file that cannot be put in force leaves its namespace the rules that the ledger has from that
@@ -53,7 +55,8 @@ class ConfiguredRules {
 
   const ServerConfig* const config_;
   engine::Engine* const engine_;
-  const recovery::RecoveredLedger* const ledger_;
+  const ledger::Clock* const clock_;
+  const std::map<std::string, std::string>* const recovered_;
   LoopRuleSink sink_;
   std::vector<FileAtStart> at_start_;       // Of config_->rules.
   std::unique_ptr<FileRuleSource> source_;  // None before Watch.

@@ -22,7 +22,7 @@
 #include "base/socket_turn.h"
 #include "base/time.h"
 #include "engine/engine.h"
-#include "recovery/recovery.h"
+#include "ledger/clock.h"
 #include "server/listener.h"
 #include "server/peer_socket.h"
 #include "server/server_log.h"
@@ -35,10 +35,10 @@ class Peers final : private PeerSocket::Owner {
   // and in any case to close its end when it has read them.
   static constexpr int64_t kCloseMsMax = 2'000;
 
-  // `engine`, `ledger`, which tells the time, and `log` outlive it.
+  // `engine`, `clock` and `log` outlive it.
   Peers(const Limits& limits, SocketBatch::Means means, engine::Engine* engine,
-        const recovery::RecoveredLedger* ledger, ServerLog* log)
-      : limits_(limits), engine_(engine), ledger_(ledger), log_(log), sockets_(means) {}
+        const ledger::Clock* clock, ServerLog* log)
+      : limits_(limits), engine_(engine), clock_(clock), log_(log), sockets_(means) {}
 
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
@@ -81,7 +81,7 @@ class Peers final : private PeerSocket::Owner {
   void SetCloseBy(engine::ConnectionId id, Instant when);
   // How long a peer may take none of what is sent to it before it is closed.
   int64_t FlushMsMax() const { return ending_ ? kCloseMsMax : limits_.output_stalled_ms; }
-  Instant Now() const { return ledger_->Now(); }
+  Instant Now() const { return clock_->Now(); }
 
   // PeerSocket::Owner.
   void OnReadable(PeerSocket* socket) override;
@@ -95,7 +95,7 @@ class Peers final : private PeerSocket::Owner {
 
   Limits limits_;
   engine::Engine* const engine_;
-  const recovery::RecoveredLedger* const ledger_;
+  const ledger::Clock* const clock_;
   ServerLog* const log_;
   uv_loop_t* loop_ = nullptr;
   std::unique_ptr<Listener> listener_;

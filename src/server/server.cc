@@ -47,24 +47,24 @@ SocketBatch::Means MeansOf(const ServerConfig& config) {
 
 }  // namespace
 
-Server::Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
-               BackupThread::Make make_backup, std::function<Status()> close_store,
-               web::Board* board, ConfigAgain again)
+Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
+               const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
+               std::function<Status()> close_store, web::Board* board, ConfigAgain again)
     : config_(config),
       again_(std::move(again)),
-      ledger_(ledger),
+      clock_(clock),
       store_(store),
       close_store_(std::move(close_store)),
       board_(board),
       log_(config.core.limits),
-      engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
+      engine_(MakeEngineOptions(config), ledger->core.get(), this, clock->Now()),
       hooks_({.polled = [this] { Polled(); },
               .before_poll = [this] { Turn(); },
               .on_signal = [this](int signal) { OnSignal(signal); }}),
-      peers_(config.core.limits, MeansOf(config), &engine_, ledger, &log_),
-      commits_(&config_, &engine_, ledger, store, board),
-      backups_(std::move(make_backup), &engine_, ledger, &log_),
-      rules_(&config_, &engine_, ledger),
+      peers_(config.core.limits, MeansOf(config), &engine_, clock, &log_),
+      commits_(&config_, &engine_, clock, store, board),
+      backups_(std::move(make_backup), &engine_, clock, &log_),
+      rules_(&config_, &engine_, clock, &ledger->rule_sources),
       config_watch_(
           again_.read ? config.config_file : std::string(), again_.read,
           [this](const Result<Invocation>& read, bool asked) { OnConfigRead(read, asked); }) {}

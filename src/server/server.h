@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "ledger/clock.h"
 #include "nowcalls/status.h"
 #include "recovery/recovery.h"
 #include "server/backups.h"
@@ -57,11 +58,11 @@ struct ConfigAgain {
 
 class Server final : public engine::Driver {
  public:
-  // `ledger`, `store` and `board` outlive the server. `make_backup` runs on the backup thread, and
-  // `close_store` on the commit thread at the end.
-  Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
-         BackupThread::Make make_backup, std::function<Status()> close_store, web::Board* board,
-         ConfigAgain again);
+  // `ledger`, `clock`, `store` and `board` outlive the server. `make_backup` runs on the backup
+  // thread, and `close_store` on the commit thread at the end.
+  Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
+         const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
+         std::function<Status()> close_store, web::Board* board, ConfigAgain again);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -102,12 +103,12 @@ class Server final : public engine::Driver {
   void CloseHandles();
   bool engine_runs() const { return !shutdown_.has_value() || shutdown_->engine_runs(); }
 
-  Instant Now() const { return ledger_->Now(); }
+  Instant Now() const { return clock_->Now(); }
 
   // Only live settings change, on the loop; other threads read none of them here.
   ServerConfig config_;
   const ConfigAgain again_;
-  recovery::RecoveredLedger* const ledger_;
+  const ledger::Clock* const clock_;
   store::Store* const store_;
   const std::function<Status()> close_store_;
   web::Board* const board_;

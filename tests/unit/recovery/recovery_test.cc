@@ -13,6 +13,7 @@
 #include "core/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/fence_line.h"
+#include "recovery/machine_clock.h"
 #include "store/memory_store.h"
 
 namespace nowcalls::recovery {
@@ -60,8 +61,8 @@ TEST_CASE("a new ledger is recovered as an empty one at wall time") {
   REQUIRE(ledger.ok());
   CHECK_FALSE(ledger->time.has_value());
   CHECK(ledger->tokens == 0);
-  CHECK(ledger->Now().ms >= before_ms - kHourMs);
-  CHECK(ledger->Now().ms <= before_ms + kHourMs);
+  CHECK(MachineClock(*ledger).Now().ms >= before_ms - kHourMs);
+  CHECK(MachineClock(*ledger).Now().ms <= before_ms + kHourMs);
 }
 
 TEST_CASE("what was committed is recovered, counted and served") {
@@ -101,7 +102,7 @@ void CheckIsRaised(uint32_t version) {
     CHECK(ledger->format_version == found);
     CHECK(ledger->tokens == 1);
     ledger::CommitBatch batch;
-    ledger->core->Seal({ledger->Now(), &batch}, *clock);
+    ledger->core->Seal({MachineClock(*ledger).Now(), &batch}, *clock);
     REQUIRE(store.Commit(batch).ok());
     CHECK(FormatOf(&store).version == ledger::kFormatVersion);
     CHECK(FormatOf(&store).token_id_key == first.token_id_key);
@@ -109,7 +110,7 @@ void CheckIsRaised(uint32_t version) {
     if (found == version) records = batch.records();
     if (found != version) CHECK(batch.records() == records - 1);
     batch.Clear();
-    ledger->core->Seal({ledger->Now(), &batch}, *clock);
+    ledger->core->Seal({MachineClock(*ledger).Now(), &batch}, *clock);
     CHECK(batch.records() < records);
   }
 }
@@ -129,7 +130,7 @@ TEST_CASE("the ledger clock does not go back when the machine's clocks did") {
   FillStore(&store, *clock);
   Result<RecoveredLedger> ledger = Recover(&store, {});
   REQUIRE(ledger.ok());
-  CHECK(ledger->Now().ms >= clock->wall_ms);
+  CHECK(MachineClock(*ledger).Now().ms >= clock->wall_ms);
   REQUIRE(ledger->time.has_value());
   CHECK_FALSE(ledger->time->same_boot);
   CHECK(ledger->time->clamped);
@@ -298,7 +299,7 @@ TEST_CASE(
     }
     // What is written from here on is sound.
     ledger::CommitBatch batch;
-    ledger->core->Seal({ledger->Now(), &batch}, *clock);
+    ledger->core->Seal({MachineClock(*ledger).Now(), &batch}, *clock);
     REQUIRE(store.Commit(batch).ok());
     CHECK(Recover(&store, {}, [&] { return clock; }).ok());
   }

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "recovery/machine_clock.h"
+#include "recovery/recovery.h"
 #include "server/logging.h"
 #include "store/memory_store.h"
 #include "support/core_harness.h"
@@ -45,8 +47,10 @@ void HangWorkers() {
     return Status::FailedPrecondition("a ledger in memory has no files");
   };
   web::Board board;
+  const recovery::MachineClock clock(*ledger);
   Server server(
-      config, &*ledger, &store, no_backup, [] { return Status::Ok(); }, &board, ConfigAgain{});
+      config, &*ledger, &clock, &store, no_backup, [] { return Status::Ok(); }, &board,
+      ConfigAgain{});
   const Status loaded = server.PutRulesInForce(ReadRuleFiles(config.rules));
   auto listener = Listener::Bind({"127.0.0.1", 0});
   if (!loaded.ok() || !listener.ok()) _exit(1);
