@@ -66,6 +66,7 @@ EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& cl
   ledger_.recovered->core->Begin(Now());
   engine_ = std::make_unique<engine::Engine>(std::move(engine), ledger_.recovered->core.get(),
                                              static_cast<engine::Driver*>(this), Now());
+  turn_.emplace(engine_.get(), &*ledger_.clock, static_cast<node::Io*>(this));
   LookAtDisk(BoottimeMs());
 }
 
@@ -84,7 +85,7 @@ Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string
     jobs_.emplace_back([&] {
       Status status = broken_.value_or(Status::Ok());
       if (status.ok()) status = engine_->RulesAt(Now())->Replace({*set});
-      CommitAll();
+      TakeTurn({});
       promise.set_value(broken_.value_or(status));
     });
     Wake();
@@ -147,6 +148,7 @@ void EngineFront::AwaitTurn(Lock* lock) {
 void EngineFront::Connect(int64_t now_ms) {
   if (broken_) return session()->DialFailed(broken_->message(), now_ms);
   connection_ = engine_->OnConnect("embedded:0", Now());
+  turn_due_ms_ = now_ms;
   reads_ = true;
   closed_ = false;
   session()->Connected(now_ms);
@@ -155,10 +157,7 @@ void EngineFront::Connect(int64_t now_ms) {
 void EngineFront::Sleep(Lock* lock) {
   const int64_t now_ms = BoottimeMs();
   int64_t until_ms = std::min(SleepUntil(now_ms), look_due_ms_);
-  if (!broken_) {
-    const Instant due = engine_->NextDeadline();
-    if (due != kNever) until_ms = std::min(until_ms, now_ms + std::max<int64_t>(0, due - Now()));
-  }
+  if (!broken_) until_ms = std::min(until_ms, scan_ ? now_ms : turn_due_ms_);
   if (!has_input() && jobs_.empty() && until_ms > now_ms) {
     loop_sleeps_until_ms_ = until_ms;
     bell_.wait_for(*lock, Milliseconds(until_ms - now_ms), [this] { return rung_; });
@@ -169,25 +168,19 @@ void EngineFront::Sleep(Lock* lock) {
 
 void EngineFront::CloseLedger(Lock* lock) {
   driving_ = true;
-  const std::optional<engine::ConnectionId> connection = std::exchange(connection_, std::nullopt);
   lock->unlock();
-  Status closed;
-  if (!broken_) {
-    engine_->BeginShutdown(Now());
-    CommitAll();
+  if (!broken_) turn_->End();
+  while (!broken_ && turn_->phase() != node::Phase::kClosed) {
+    WorkBesideTurns();
+    TakeTurn({});
   }
-  if (!broken_ && connection) {
-    engine_->OnDisconnect(*connection, Now());
-    CommitAll();
-  }
-  if (!broken_) closed = ledger_.store->Sync();
-  const Status shut = ledger_.close();
-  if (closed.ok()) closed = shut;
-  if (!closed.ok()) Say(LogLevel::kWarning, "closing the ledger: " + closed.message());
+  if (broken_) CloseStore();
+  turn_.reset();
   engine_.reset();
   ledger_.recovered.reset();
   ledger_.store.reset();
   lock->lock();
+  connection_.reset();
   driving_ = false;
 }
 
@@ -203,8 +196,8 @@ void EngineFront::Exchange(Lock* lock) {
   std::vector<std::function<void()>> jobs;
   if (OnLoopThread()) jobs.swap(jobs_);
   lock->unlock();
-  Turn(bytes);
-  if (OnLoopThread()) DoDue();
+  TakeTurn(bytes);
+  if (OnLoopThread()) WorkBesideTurns();
   for (const auto& job : jobs) job();
   lock->lock();
 
@@ -216,6 +209,7 @@ void EngineFront::Exchange(Lock* lock) {
   }
   if (connection_ && (closed_ || broken_)) {
     if (!broken_) engine_->OnDisconnect(*connection_, Now());
+    turn_due_ms_ = now_ms;
     connection_.reset();
     session()->Disconnected(broken_ ? broken_->message() : "the engine ended it", now_ms);
   }
@@ -239,8 +233,8 @@ void EngineFront::WaitFor(Waiter* waiter, Lock* lock) {
 void EngineFront::PassOn() {
   if (driving_ || loop_waits_) return;  // They look for themselves.
   const bool due = broken_ || !connection_ || session()->has_events() || !lines_.empty() ||
-                   session()->Wakeup() < loop_sleeps_until_ms_ ||
-                   engine_->NextDeadline() - Now() < loop_sleeps_until_ms_ - BoottimeMs();
+                   session()->Wakeup() < loop_sleeps_until_ms_ || scan_ ||
+                   turn_due_ms_ < loop_sleeps_until_ms_;
   if (due) return Wake();
   if (!has_input()) return;
   for (Waiter* waiter : waiting_) {
@@ -260,34 +254,42 @@ void EngineFront::Wake() {
 
 // The driver, without the mutex.
 
-void EngineFront::Turn(std::string_view bytes) {
+void EngineFront::TakeTurn(std::string_view bytes) {
   if (broken_) return;
   if (!bytes.empty()) engine_->OnBytes(*connection_, bytes, Now());
-  if (engine_->input_waits()) engine_->ResumeInput(Now());
-  CommitAll();
+  turn_due_ms_ = turn_->Run(/*more_to_read=*/false) + BoottimeMs();
 }
 
-void EngineFront::DoDue() {
+void EngineFront::WorkBesideTurns() {
   if (broken_) return;
-  if (engine_->NextDeadline() <= Now()) engine_->OnTime(Now());
-  if (const auto request = engine_->BeginScan(Now())) {
+  if (const auto request = std::exchange(scan_, std::nullopt)) {
     ledger::ScanResult found;
     ledger_.store->Scan(*request, &found);
-    const Status scanned = engine_->OnScanDone(found, Now());
+    const Status scanned = turn_->OnScanned(found);
     if (!scanned.ok()) return Fail(scanned);
+    TakeTurn({});
   }
-  CommitAll();
   LookAtDisk(BoottimeMs());
 }
 
-void EngineFront::CommitAll() {
-  if (broken_) return;
-  while (const ledger::CommitBatch* batch = engine_->BeginCommit(ledger_.clock->Sample(), Now())) {
-    const Status committed = ledger_.store->Commit(*batch);
-    if (!committed.ok()) return Fail(committed);
-    engine_->OnCommitDone(Now());
-  }
-  engine_->TurnEnd();
+bool EngineFront::Commit(const ledger::CommitBatch& batch, bool /*at_once*/) {
+  const Status committed = ledger_.store->Commit(batch);
+  if (!committed.ok()) Fail(committed);
+  return committed.ok();
+}
+
+void EngineFront::Disconnect(Instant now) {
+  if (connection_) engine_->OnDisconnect(*connection_, now);
+  disconnected_ = true;
+}
+
+void EngineFront::CloseStore() {
+  Status closed;
+  if (!broken_) closed = ledger_.store->Sync();
+  const Status shut = ledger_.close();
+  if (closed.ok()) closed = shut;
+  if (!closed.ok()) Say(LogLevel::kWarning, "closing the ledger: " + closed.message());
+  turn_->OnClosed();
 }
 
 void EngineFront::LookAtDisk(int64_t now_ms) {

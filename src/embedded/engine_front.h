@@ -32,11 +32,12 @@
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "library/front.h"
+#include "node/turn.h"
 #include "nowcalls/embedded.h"
 
 namespace nowcalls::embedded {
 
-class EngineFront final : public library::Front, private engine::Driver {
+class EngineFront final : public library::Front, private engine::Driver, private node::Io {
  public:
   // As Embedded::Open.
   static Result<std::shared_ptr<EngineFront>> Open(const EmbeddedOptions& options);
@@ -62,6 +63,18 @@ class EngineFront final : public library::Front, private engine::Driver {
   void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
 
+  // node::Io, the driver. A commit blocks; a scan is made by the loop.
+  bool Commit(const ledger::CommitBatch& batch, bool at_once) override;
+  void Scan(const ledger::ScanRequest& request) override { scan_ = request; }
+  void Polled(Instant /*now*/) override {}
+  Instant NextWork() const override { return kNever; }
+  bool answers_later() const override { return false; }
+  void LeftUnanswered(size_t /*connections*/) override {}
+  void Disconnect(Instant now) override;
+  bool connected() const override { return connection_ && !disconnected_; }
+  void CloseStore() override;
+  void EndIsLate() override { Fail(Status::Unavailable("its end takes too long")); }
+
   // With the mutex.
   // Makes the caller the driver, and moves bytes from the session through the engine and back. The
   // mutex is free meanwhile. REQUIRES: nobody drives.
@@ -80,11 +93,9 @@ class EngineFront final : public library::Front, private engine::Driver {
 
   // The driver, without the mutex.
   Instant Now() const { return ledger_.clock->Now(); }
-  void Turn(std::string_view bytes);
-  // What is due, whoever asks for what; the loop.
-  void DoDue();
-  // Commits what is open, and lets the answers leave.
-  void CommitAll();
+  void TakeTurn(std::string_view bytes);
+  // The scan that the turn asked for, and a look at the disk; the loop.
+  void WorkBesideTurns();
   void LookAtDisk(int64_t now_ms);
   void Fail(const Status& failure);
   void Say(LogLevel level, std::string line) { lines_.emplace_back(level, std::move(line)); }
@@ -92,6 +103,7 @@ class EngineFront final : public library::Front, private engine::Driver {
   const EmbeddedOptions options_;
   OpenedLedger ledger_;
   std::unique_ptr<engine::Engine> engine_;
+  std::optional<node::Turn> turn_;  // Of `engine_`.
 
   // Guarded by the mutex.
   std::condition_variable bell_;  // Of the loop.
@@ -106,9 +118,12 @@ class EngineFront final : public library::Front, private engine::Driver {
   // The driver's; with the mutex, anybody's while nobody drives.
   std::string replies_;  // Of the engine, for the session.
   std::vector<std::pair<LogLevel, std::string>> lines_;
-  bool reads_ = true;    // The engine takes more bytes.
-  bool closed_ = false;  // The connection is to end.
+  bool reads_ = true;          // The engine takes more bytes.
+  bool closed_ = false;        // The connection is to end.
+  bool disconnected_ = false;  // By the end of the service.
   std::optional<Status> broken_;
+  std::optional<ledger::ScanRequest> scan_;  // That the loop has to make.
+  int64_t turn_due_ms_ = 0;                  // On the boot clock.
   int64_t look_due_ms_ = 0;
 };
 

@@ -2,27 +2,35 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "server/logging.h"
 
 namespace nowcalls::server {
 
-Status CommitPump::CommitAllNow() {
-  const auto begin = [this] { return engine_->BeginCommit(clock_->Sample(), clock_->Now()); };
-  while (const ledger::CommitBatch* batch = begin()) {
-    NOWCALLS_RETURN_IF_ERROR(store_->Commit(*batch));
-    engine_->OnCommitDone(clock_->Now());
+bool CommitPump::Commit(const ledger::CommitBatch& batch, bool at_once) {
+  if (!thread_.has_value()) {
+    failed_ = store_->Commit(batch);
+    return failed_.ok();
   }
-  return store_->Sync();
+  began_ns_ = MonotonicNs();
+  if (at_once && thread_->CommitHere(batch)) {
+    PublishEnd();
+    return true;
+  }
+  watch_.Began(clock_->Now());
+  board_->commit_since_ms.store(BoottimeMs(), std::memory_order_relaxed);
+  thread_->Commit(&batch);
+  return false;
 }
 
+Status CommitPump::SyncNow() { return failed_.ok() ? store_->Sync() : failed_; }
+
 void CommitPump::Start(uv_loop_t* loop) {
-  engine_->OnDiskSpace(store_->FreeBytes(), store_->FreeFiles());
+  events_.disk_space(store_->FreeBytes(), store_->FreeFiles());
   thread_.emplace(
       loop, store_, config_->durability,
       CommitThread::Events{
-          .done = [this] { OnCommitDone(); },
+          .done = [this] { OnDone(); },
           .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
           .slow = [this](const std::string& what) { LogSlowHere(what); }},
       DiskWatch{NearBytes(config_->core.limits),
@@ -31,40 +39,11 @@ void CommitPump::Start(uv_loop_t* loop) {
                 }});
 }
 
-void CommitPump::Pump(bool may_be_inline) {
-  // The batch goes first, so that the disk works while the loop sends.
-  BeginCommit(may_be_inline);
-  engine_->TurnEnd();
-  // Another round if there is something to write still: a batch that was committed here has been
-  // answered by TurnEnd, and TurnEnd may have ended sessions of peers that do not read.
-  while (BeginCommit(may_be_inline)) engine_->TurnEnd();
-}
-
-// True: the batch is durable already, and its replies may leave.
-bool CommitPump::BeginCommit(bool may_be_inline) {
-  if (thread_->busy()) return false;
-  // The time of now, not of the turn's beginning: a commit within the turn may have taken long.
-  const Instant now = clock_->Now();
-  const ledger::CommitBatch* batch = engine_->BeginCommit(clock_->Sample(), now);
-  if (batch == nullptr) return false;
-  began_ns_ = MonotonicNs();
-  if (may_be_inline && thread_->CommitHere(*batch)) {
-    PublishEnd();
-    engine_->OnCommitDone(clock_->Now());
-    return true;
-  }
-  watch_.Began(now);
-  board_->commit_since_ms.store(BoottimeMs(), std::memory_order_relaxed);
-  thread_->Commit(batch);
-  return false;
-}
-
-void CommitPump::OnCommitDone() {
-  if (finishing_) return;
-  const Instant now = clock_->Now();
+void CommitPump::OnDone() {
+  if (finishing_) return events_.closed();
   PublishEnd();
-  LogSlow(watch_.Ended(now));
-  engine_->OnCommitDone(now);
+  LogSlow(watch_.Ended(clock_->Now()));
+  events_.durable();
 }
 
 void CommitPump::PublishEnd() {
@@ -74,7 +53,7 @@ void CommitPump::PublishEnd() {
 
 void CommitPump::OnDiskSpace(std::optional<uint64_t> free_bytes,
                              std::optional<uint64_t> free_files) {
-  if (!finishing_) engine_->OnDiskSpace(free_bytes, free_files);
+  if (!finishing_) events_.disk_space(free_bytes, free_files);
 }
 
 void CommitPump::Finish(const std::function<Status()>& close) {

@@ -6,11 +6,12 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/exit_codes.h"
+#include "node/limits.h"
 #include "nowcalls_version.h"
 #include "server/config_changes.h"
 #include "server/logging.h"
-#include "server/loop_limits.h"
 
 namespace nowcalls::server {
 namespace {
@@ -58,11 +59,18 @@ Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledg
       board_(board),
       log_(config.core.limits),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, clock->Now()),
-      hooks_({.polled = [this] { Polled(); },
-              .before_poll = [this] { Turn(); },
+      turn_(&engine_, clock, this),
+      hooks_({.polled = [this] { BeginTurn(); },
+              .before_poll = [this] { DoTurn(); },
               .on_signal = [this](int signal) { OnSignal(signal); }}),
       peers_(config.core.limits, MeansOf(config), &engine_, clock, &log_),
-      commits_(&config_, &engine_, clock, store, board),
+      commits_(&config_, clock, store, board,
+               {.durable = [this] { turn_.OnDurable(); },
+                .closed = [this] { turn_.OnClosed(); },
+                .disk_space =
+                    [this](std::optional<uint64_t> bytes, std::optional<uint64_t> files) {
+                      engine_.OnDiskSpace(bytes, files);
+                    }}),
       backups_(std::move(make_backup), &engine_, clock, &log_),
       rules_(&config_, &engine_, clock, &ledger->rule_sources),
       config_watch_(
@@ -73,7 +81,8 @@ Server::~Server() = default;
 
 Status Server::PutRulesInForce(std::vector<LoadedRuleFile> files) {
   NOWCALLS_RETURN_IF_ERROR(rules_.PutInForce(std::move(files)));
-  return commits_.CommitAllNow();
+  turn_.CommitAll();
+  return commits_.SyncNow();
 }
 
 void Server::Start(std::unique_ptr<Listener> listener) {
@@ -90,77 +99,40 @@ void Server::Start(std::unique_ptr<Listener> listener) {
 
 void Server::Run() {
   uv_run(&loop_, UV_RUN_DEFAULT);
-  NOWCALLS_CHECK(shutdown_.has_value() && shutdown_->closed());
+  NOWCALLS_CHECK(turn_.phase() == node::Phase::kClosed);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
 }
 
-void Server::Polled() {
+void Server::BeginTurn() {
   turn_began_ns_ = MonotonicNs();
   peers_.Receive();
 }
 
-void Server::Turn() {
+void Server::DoTurn() {
   // A batch that became durable while the loop was reading: its replies leave in this turn.
   commits_.Collect();
-  Instant now = Now();
-  if (engine_runs()) engine_.ResumeInput(now);
-
-  // After a pause, input that had arrived before a deadline is read before the deadline counts.
-  const bool poll_at_once = peers_.TakeToRead() || engine_.input_waits();
-  const bool stalled = engine_.input_held() && commits_.UnderWayMs(now) > CatchUp::kLateMs;
-  const bool hold = catch_up_.Holds(now, poll_at_once || engine_.input_held(), stalled);
-
-  if (catch_up_.polled()) peers_.CloseOverdue(now);
+  const Instant now = Now();
   log_.ReportSuppressed(now);
   ReportNoRing();
   service_.Alive(now);
   commits_.ReportHanging(now);
-  if (engine_runs()) TurnOfEngine(now, hold);
 
-  const Instant began = std::exchange(now, Now());
-  if (now != began) uv_update_time(&loop_);
-  // Nothing is read any more, so nothing is held up; and a disk that hangs must not hold up the
-  // limit of a shutdown.
-  if (shutdown_.has_value() && catch_up_.polled()) shutdown_->Continue(now);
-  if (shutdown_.has_value() && shutdown_->closed()) return CloseHandles();
-  SetWake(began, now, hold);
+  const int64_t sleep_ms = turn_.Run(peers_.TakeToRead());
+  if (turn_.phase() == node::Phase::kClosed) return CloseHandles();
+  uv_update_time(&loop_);  // A commit within the turn may have taken long.
+  hooks_.WakeIn(sleep_ms);
+  PublishTurn(sleep_ms);
 }
 
-void Server::TurnOfEngine(Instant now, bool hold) {
-  if (!hold) BeginScan(now);  // First, so that the scan goes on beside the rest of the turn.
-  if (hold && catch_up_.polled()) engine_.CloseTooSlow(now);
-  if (!hold && engine_.NextDeadline() <= now) engine_.OnTime(now);
-  // A loop that catches up must not be held up again, and a shutdown keeps a limit.
-  const bool may_be_inline = !hold && !shutdown_.has_value();
-  commits_.Pump(may_be_inline);
-}
-
-void Server::BeginScan(Instant now) {
-  if (scans_->busy()) return;
-  const auto request = engine_.BeginScan(now);
-  if (request.has_value()) scans_->Scan(*request);
+Instant Server::NextWork() const {
+  return std::min(
+      {log_.NextReport(), commits_.NextReport(), peers_.NextClose(), service_.NextAlive()});
 }
 
 void Server::OnScanDone(const ledger::ScanResult& result) {
   peers_.Receive();  // Bytes that the loop has found already come first.
-  const Status status = engine_.OnScanDone(result, Now());
+  const Status status = turn_.OnScanned(result);
   if (!status.ok()) DieOfIoError("scan", status);
-}
-
-// While deadlines wait for input, their moment has passed and says nothing; a commit wakes the loop
-// when it is done.
-void Server::SetWake(Instant began, Instant now, bool hold) {
-  Instant wake = std::min({now + kSleepMsMax, log_.NextReport(), commits_.NextReport(),
-                           peers_.NextClose(), service_.NextAlive()});
-  if (shutdown_.has_value()) wake = std::min(wake, shutdown_->deadline());
-  if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
-  if (hold) wake = engine_.input_held() && !engine_.input_waits() ? now + kHeldPollMs : now;
-  // Bytes that came while a commit of this turn stalled are read before deadlines count.
-  const bool stalled = now - began > CatchUp::kLateMs;
-  wake = stalled ? now : std::max(wake, now);
-  catch_up_.BeforePoll(stalled ? began : wake);
-  hooks_.WakeIn(wake - now);
-  PublishTurn(wake - now);
 }
 
 void Server::PublishTurn(int64_t sleeps_ms) {
@@ -178,17 +150,17 @@ void Server::ReportNoRing() {
 
 void Server::OnSignal(int signal) {
   if (signal == SIGHUP) {
-    if (shutdown_.has_value()) return;
+    if (turn_.ending()) return;
     rules_.ReloadAll();
     if (again_.read) config_watch_.ReadNow();
     return;
   }
   const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
-  if (!shutdown_.has_value()) {
+  if (!turn_.ending()) {
     LogAt(LogLevel::kInfo, name + ": finishing what is in flight");
-    return BeginShutdown();
+    return BeginEnd();
   }
-  if (Now() - shutdown_->began() < kSameSignalMs) return;
+  if (Now() - turn_.end_began() < kSameSignalMs) return;
   LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
   ExitNow(kExitFailure);
 }
@@ -222,19 +194,26 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
   SetLogLevel(config_.log_level);
 }
 
-void Server::BeginShutdown() {
+void Server::BeginEnd() {
   service_.Stopping();
   config_watch_.Stop();
   board_->phase.store(web::Board::Phase::kEnding, std::memory_order_release);
   peers_.Receive();  // Bytes that the loop has found before the signal.
-  shutdown_.emplace(Shutdown::Parts{.engine = &engine_,
-                                    .peers = &peers_,
-                                    .commits = &commits_,
-                                    .scans = &*scans_,
-                                    .backups = &backups_,
-                                    .rules = &rules_,
-                                    .close_store = close_store_},
-                    Now());
+  turn_.End();
+  peers_.StopReading();
+  rules_.StopWatching();
+  backups_.End();
+}
+
+void Server::LeftUnanswered(size_t connections) {
+  LogAt(LogLevel::kWarn,
+        "what " + Counted(connections, "connection") + " had asked for is not all done after " +
+            std::to_string(node::kEndWorkMsMax) + " ms, and the rest is left unanswered");
+}
+
+void Server::EndIsLate() {
+  DieOfIoError("shutdown", Status::Unavailable("not done after " + std::to_string(node::kEndMsMax) +
+                                               " ms; the disk may hang"));
 }
 
 void Server::CloseHandles() {

@@ -1,15 +1,13 @@
 // Server: drives the engine with libuv, sockets and worker threads.
 //
 // Thread: loop (the thread that calls Start and Run). The commit thread and the scan thread run
-// beside it, and the backup thread while there is a backup to be made. The engine is called in
-// callbacks of the loop. A callback only tells the engine what happened; Turn runs once a turn of
-// the loop, just before the loop sleeps, and does the rest: input left over, deadlines, the next
-// scan, the next commit, replies that may leave, the timer. Bytes are received at the latest when
-// the loop has looked at all sockets.
+// beside it, and the backup thread while there is a backup to be made. A callback of the loop only
+// tells the engine, or node::Turn, what happened. The turn runs once a turn of the loop, just
+// before the loop sleeps, and does the rest. Bytes are received at the latest when the loop has
+// looked at all sockets.
 //
-// Happy path: Start; Run until a signal; Shutdown answers what was read, commits, closes the
-// connections and the store; every handle closes; Run returns. If a look at a rule file is still
-// under way then, the process ends with exit code 0 instead.
+// Happy path: Start; Run until a signal; the turn ends the node; every handle closes; Run returns.
+// If a look at a rule file is still under way then, the process ends with exit code 0 instead.
 // Failure modes: a failed commit, sync or scan ends the process with exit code 74 at once. A second
 // signal ends it at once with exit code 1; that loses nothing acknowledged, as kill -9 does not.
 #ifndef NOWCALLS_SERVER_SERVER_H_
@@ -27,10 +25,10 @@
 
 #include "engine/engine.h"
 #include "ledger/clock.h"
+#include "node/turn.h"
 #include "nowcalls/status.h"
 #include "recovery/recovery.h"
 #include "server/backups.h"
-#include "server/catch_up.h"
 #include "server/commit_pump.h"
 #include "server/config.h"
 #include "server/config_watch.h"
@@ -42,7 +40,6 @@
 #include "server/scan_thread.h"
 #include "server/server_log.h"
 #include "server/service_manager.h"
-#include "server/shutdown.h"
 #include "store/store.h"
 #include "web/board.h"
 
@@ -56,7 +53,7 @@ struct ConfigAgain {
   std::function<void(uint64_t bytes)> set_nearly_full = [](uint64_t) {};
 };
 
-class Server final : public engine::Driver {
+class Server final : public engine::Driver, private node::Io {
  public:
   // `ledger`, `clock`, `store` and `board` outlive the server. `make_backup` runs on the backup
   // thread, and `close_store` on the commit thread at the end.
@@ -88,20 +85,30 @@ class Server final : public engine::Driver {
   Status BeginBackup(const engine::BackupJob& job) override { return backups_.Begin(&loop_, job); }
 
  private:
-  void Turn();
-  void TurnOfEngine(Instant now, bool hold);
-  void BeginScan(Instant now);
+  // node::Io.
+  bool Commit(const ledger::CommitBatch& batch, bool at_once) override {
+    return commits_.Commit(batch, at_once);
+  }
+  void Scan(const ledger::ScanRequest& request) override { scans_->Scan(request); }
+  void Polled(Instant now) override { peers_.CloseOverdue(now); }
+  Instant NextWork() const override;
+  bool answers_later() const override { return backups_.busy(); }
+  void LeftUnanswered(size_t connections) override;
+  void Disconnect(Instant now) override { peers_.CloseAll(now); }
+  bool connected() const override { return peers_.open() > 0; }
+  void CloseStore() override { commits_.Finish(close_store_); }
+  [[noreturn]] void EndIsLate() override;
+
+  void BeginTurn();
+  void DoTurn();
   void OnScanDone(const ledger::ScanResult& result);
-  void SetWake(Instant began, Instant now, bool hold);
-  void Polled();
   void PublishTurn(int64_t sleeps_ms);
   void ReportNoRing();
 
   void OnSignal(int signal);
   void OnConfigRead(const Result<Invocation>& read, bool asked);
-  void BeginShutdown();
+  void BeginEnd();
   void CloseHandles();
-  bool engine_runs() const { return !shutdown_.has_value() || shutdown_->engine_runs(); }
 
   Instant Now() const { return clock_->Now(); }
 
@@ -115,6 +122,7 @@ class Server final : public engine::Driver {
   ServiceManager service_;
   ServerLog log_;
   engine::Engine engine_;
+  node::Turn turn_;
 
   uv_loop_t loop_{};
   LoopHooks hooks_;
@@ -125,10 +133,8 @@ class Server final : public engine::Driver {
   ConfiguredRules rules_;
   ConfigWatch config_watch_;
 
-  CatchUp catch_up_;
   bool no_ring_reported_ = false;
-  int64_t turn_began_ns_ = 0;         // 0: none has.
-  std::optional<Shutdown> shutdown_;  // From the first signal on.
+  int64_t turn_began_ns_ = 0;  // 0: none has.
 };
 
 }  // namespace nowcalls::server

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "core/books.h"
-#include "server/loop_limits.h"
+#include "node/limits.h"
 #include "sim/lanes.h"
 #include "sim/loading_tables.h"
 #include "wire/client_messages.h"
@@ -14,28 +14,25 @@
 namespace nowcalls::sim {
 namespace {
 
-using server::kHeldPollMs;
-using server::kShutdownMsMax;
-using server::kShutdownWorkMsMax;
-using server::kSleepMsMax;
 constexpr engine::ConnectionId kNobody = UINT32_MAX;
 
 }  // namespace
 
 // What ends with the process.
 struct SimServer::Process {
-  Process(recovery::RecoveredLedger recovered, engine::Driver* driver, Instant now)
+  Process(recovery::RecoveredLedger recovered, SimServer* driver, Instant now)
       : ledger(std::move(recovered)),
         engine(engine::EngineOptions{.limits = ledger.core->books().options().limits,
                                      .version = "0.1.0",
                                      .durability = "sync",
                                      .data_dir = "/data",
                                      .expire_strategy = "default"},
-               ledger.core.get(), driver, now) {}
+               ledger.core.get(), driver, now),
+        turn(&engine, driver, driver) {}
 
   recovery::RecoveredLedger ledger;
   engine::Engine engine;
-  server::CatchUp catch_up;
+  node::Turn turn;
   std::map<engine::ConnectionId, LinkId> links;
   engine::ConnectionId observer = kNobody;
   std::string observed;
@@ -43,23 +40,20 @@ struct SimServer::Process {
   // The commit thread.
   std::optional<ledger::CommitBatch> commit;  // A copy of the batch that is not durable yet.
   bool applying = false;                      // The batch before it, which is durable.
-  int64_t commit_began_ms = 0;
-  bool commit_held = false;      // Its commit begins when HoldCommits ends.
-  bool commit_done = false;      // And the loop does not know yet.
-  bool commit_reported = false;  // By a saboteur, before its time.
+  bool commit_held = false;                   // Its commit begins when HoldCommits ends.
+  bool commit_done = false;                   // And the loop does not know yet.
+  bool commit_reported = false;               // By a saboteur, before its time.
 
   // The scan thread.
-  bool scanning = false;
   std::optional<ledger::ScanResult> scanned;
-
-  bool terminating = false;
-  bool disconnecting = false;
-  int64_t terminate_by_ms = 0;
 
   bool to_read = false;
   int64_t boottime_max_ms = 0;  // Of what it has read.
   int64_t busy_until_us = 0;
   std::optional<int64_t> turn_at_us;
+
+  bool in_turn = false;
+  std::optional<Fault> died_of;  // Within the turn: nothing that it still does is seen.
 };
 
 SimServer::SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed)
@@ -71,9 +65,9 @@ int64_t SimServer::AheadMs() const {
   return std::max<int64_t>(0, ahead_until_us_ - world_.timeline->now_us()) / kMs;
 }
 
-Instant SimServer::Now() const { return process_->ledger.clock.At(Clocks().boottime_ms); }
+Instant SimServer::Now() const { return process_->ledger.clock.At(Sample().boottime_ms); }
 
-ClockSample SimServer::Clocks() const {
+ClockSample SimServer::Sample() const {
   ClockSample clocks = world_.machine->Sample();
   clocks.wall_ms += AheadMs();
   // A process reads no boot clock that goes back (base/clock.h).
@@ -86,7 +80,8 @@ ClockSample SimServer::Clocks() const {
 Status SimServer::Start() {
   LoadingTables tables(world_.store, world_.saboteur);
   const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
-  Result<recovery::RecoveredLedger> ledger = recovery::Recover(world_.store, &tables, options_, sample);
+  Result<recovery::RecoveredLedger> ledger =
+      recovery::Recover(world_.store, &tables, options_, sample);
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
   first_batch_ = true;
@@ -166,13 +161,11 @@ void SimServer::RebootSoon(int calls) {
 }
 
 void SimServer::Terminate() {
-  if (!runs() || process_->terminating) return;
+  if (!runs() || process_->turn.ending()) return;
   world_.faults->Count(Fault::kTerminate);
   world_.trace->Add("server: SIGTERM");
-  process_->terminating = true;
-  Hindered(kShutdownMsMax);
-  process_->terminate_by_ms = Now().ms + kShutdownMsMax;
-  process_->engine.BeginShutdown(Now());
+  Hindered(node::kEndMsMax);
+  process_->turn.End();
   for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
   RequestTurn(world_.timeline->now_us());
 }
@@ -211,12 +204,19 @@ void SimServer::Hindered(int64_t duration_ms) const {
 }
 
 bool SimServer::Lives() {
+  if (process_->died_of) return false;
   if (calls_left_ < 0 || calls_left_-- > 0) return true;
   Die(reboots_ ? Fault::kReboot : Fault::kCrash);
   return false;
 }
 
+// Within a turn the process is buried when the turn is over.
 void SimServer::Die(Fault cause) {
+  if (!process_->in_turn) return Bury(cause);
+  if (!process_->died_of) process_->died_of = cause;
+}
+
+void SimServer::Bury(Fault cause) {
   Process& process = *process_;
   bool survives = process.commit.has_value();
   if (cause == Fault::kCommitFailed) {
@@ -251,7 +251,7 @@ void SimServer::GoDown() {
   if (watch_.lost) watch_.lost();
 }
 
-void SimServer::Commit(const ledger::CommitBatch& batch) {
+void SimServer::Write(const ledger::CommitBatch& batch) {
   Append(batch);
   world_.store->ApplyAll();
 }
@@ -292,8 +292,9 @@ void SimServer::RequestTurn(int64_t at_us) {
 }
 
 void SimServer::Turn() {
-  if (!Poll() || !Pump()) return;
-  if (process_->terminating && !ContinueTerminating()) return;
+  if (!Poll() || !Lives()) return;
+  Pump();
+  if (!runs()) return;
   process_->busy_until_us =
       std::max(process_->busy_until_us,
                world_.timeline->now_us() + prng_.Between(1, world_.plan->turn_us_max));
@@ -310,8 +311,7 @@ bool SimServer::Poll() {
   if (process.scanned) {
     if (!Lives()) return false;
     const ledger::ScanResult result = *std::exchange(process.scanned, {});
-    process.scanning = false;
-    if (!process.engine.OnScanDone(result, Now()).ok()) {
+    if (!process.turn.OnScanned(result).ok()) {
       Die(Fault::kScanFailed);
       return false;
     }
@@ -324,7 +324,7 @@ bool SimServer::TellCommitDone() {
   if (!process.commit_done) return true;
   if (!Lives()) return false;
   process.commit_done = false;
-  process.engine.OnCommitDone(Now());
+  process.turn.OnDurable();
   return true;
 }
 
@@ -333,7 +333,7 @@ bool SimServer::PollLink(LinkId id) {
   Network::Link& link = world_.network->link(id);
   if (link.gone) return true;
   if (link.arrived && !link.connection) {
-    if (process.terminating) {
+    if (process.turn.ending()) {
       world_.network->CloseByServer(id, /*flush=*/false);
       world_.network->Settle(id);
       return true;
@@ -387,78 +387,39 @@ bool SimServer::ReadLink(LinkId id) {
   return true;
 }
 
-// As Server::Turn.
-bool SimServer::Pump() {
+void SimServer::Pump() {
   Process& process = *process_;
-  Instant now = Now();
-  if (!Lives()) return false;
-  process.engine.ResumeInput(now);
-  const bool poll_at_once = std::exchange(process.to_read, false) || process.engine.input_waits();
-  const bool stalled = process.engine.input_held() && process.commit.has_value() &&
-                       now.ms - process.commit_began_ms > server::CatchUp::kLateMs;
-  const bool hold =
-      process.catch_up.Holds(now, poll_at_once || process.engine.input_held(), stalled);
-  if (!hold) BeginScan(now);
-  if (hold && process.catch_up.polled()) process.engine.CloseTooSlow(now);
-  if (!hold && process.engine.NextDeadline() <= now) {
-    if (!Lives()) return false;
-    process.engine.OnTime(now);
-  }
-  const bool may_be_inline = !hold && !process.terminating;
-  for (bool first = true, done = true; done; first = false) {
-    done = BeginCommit(may_be_inline) || first;
-    if (!runs() || !Lives()) return false;
-    if (done) process.engine.TurnEnd();
-  }
-  const Instant began = std::exchange(now, Now());
-
-  Instant wake = std::min(now + kSleepMsMax, process.engine.NextDeadline());
-  if (hold)
-    wake = process.engine.input_held() && !process.engine.input_waits() ? now + kHeldPollMs : now;
-  const bool stalled_here = now - began > server::CatchUp::kLateMs;
-  wake = stalled_here ? now : std::max(wake, now);
-  process.catch_up.BeforePoll(stalled_here ? began : wake);
+  process.in_turn = true;
+  const int64_t sleep_ms = process.turn.Run(std::exchange(process.to_read, false));
+  process.in_turn = false;
+  if (process.died_of) return Bury(*process.died_of);
+  if (process.turn.phase() == node::Phase::kClosed) return Bury(Fault::kTerminate);
   // A timer that is due comes with the next poll, not within this one.
   const int64_t now_us = std::max(world_.timeline->now_us(), ahead_until_us_);
-  const int64_t to_wake_us = (wake - now) * kMs - now_us % kMs;
+  const int64_t to_wake_us = sleep_ms * kMs - now_us % kMs;
   RequestTurn(now_us + std::max<int64_t>(1, to_wake_us));
-  return true;
 }
 
-// As Shutdown::Continue. False: the process has ended.
-bool SimServer::ContinueTerminating() {
-  Process& process = *process_;
-  if (Now().ms >= process.terminate_by_ms) {
-    Die(Fault::kCrash);
-    return false;
+void SimServer::Disconnect(Instant /*now*/) {
+  if (!Lives()) return;
+  for (const auto& [id, link] : process_->links) {
+    if (!world_.network->link(link).closed) world_.network->CloseByServer(link, /*flush=*/true);
   }
-  const bool works = Now().ms < process.terminate_by_ms - (kShutdownMsMax - kShutdownWorkMsMax);
-  if (!process.disconnecting && !works) process.engine.DropWaitingInput();
-  if (!process.disconnecting && process.engine.idle()) {
-    process.disconnecting = true;
-    for (const auto& [id, link] : process.links) {
-      if (!world_.network->link(link).closed) world_.network->CloseByServer(link, /*flush=*/true);
-    }
-  }
-  const bool quiet = process.links.empty() && !process.commit.has_value() && !process.scanning;
-  if (!process.disconnecting || !quiet || !process.engine.idle()) return true;
-  Die(Fault::kTerminate);
-  return false;
 }
 
-void SimServer::BeginScan(Instant now) {
-  Process& process = *process_;
-  if (process.scanning) return;
-  auto request = process.engine.BeginScan(now);
-  if (!request) return;
-  request->upper_ms -= world_.saboteur->sweep_lag_ms();
-  process.scanning = true;
+bool SimServer::connected() const { return !process_->links.empty(); }
+
+void SimServer::CloseStore() { process_->turn.OnClosed(); }
+
+void SimServer::Scan(const ledger::ScanRequest& asked) {
+  ledger::ScanRequest request = asked;
+  request.upper_ms -= world_.saboteur->sweep_lag_ms();
   const int64_t begin_us = prng_.Between(1, world_.plan->commit_us_max);
   const int64_t end_us = begin_us + prng_.Between(1, world_.plan->commit_us_max);
   const auto result = std::make_shared<ledger::ScanResult>();
   world_.timeline->After(begin_us, [this, result, request, incarnation = incarnation_] {
     if (incarnation != incarnation_ || !world_.saboteur->sweeps()) return;
-    world_.store->Scan(*request, result.get());
+    world_.store->Scan(request, result.get());
     if (Happens(world_.plan->scan_failed_chance)) result->status = Status::IoError("simulated");
   });
   world_.timeline->After(end_us, [this, result, incarnation = incarnation_] {
@@ -468,20 +429,17 @@ void SimServer::BeginScan(Instant now) {
   });
 }
 
-// True: it is done already, or the process has died of it.
-bool SimServer::BeginCommit(bool may_be_inline) {
+bool SimServer::Commit(const ledger::CommitBatch& batch, bool at_once) {
+  if (!Lives()) return false;
   Process& process = *process_;
-  if (process.commit.has_value() || process.commit_done) return false;
-  const ledger::CommitBatch* batch = process.engine.BeginCommit(Clocks(), Now());
-  if (batch == nullptr) return false;
+  // Its end was reported before its time.
+  if (process.commit.has_value()) Write(*std::exchange(process.commit, std::nullopt));
   const bool free = !process.applying && !hold_commits_;
-  if (free && may_be_inline && world_.plan->sync_every_ms == 0 &&
-      !world_.saboteur->replies_early() &&
+  if (free && at_once && world_.plan->sync_every_ms == 0 && !world_.saboteur->replies_early() &&
       prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
-    return CommitHere(*batch);
+    return CommitHere(batch);
   }
-  process.commit = *batch;
-  process.commit_began_ms = Now().ms;
+  process.commit = batch;
   if (world_.saboteur->replies_early()) {
     process.commit_reported = true;
     process.commit_done = true;
@@ -491,24 +449,22 @@ bool SimServer::BeginCommit(bool may_be_inline) {
   return false;
 }
 
-// As server::CommitThread::CommitHere. The process is ahead of the world by what it took. True.
+// As server::CommitThread::CommitHere. The process is ahead of the world by what it took.
 bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
   Process& process = *process_;
   process.commit = batch;
-  if (!Lives()) return true;
+  if (!Lives()) return false;
   if (Happens(world_.plan->commit_failed_chance)) {
     Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
-    return true;
+    return false;
   }
-  Commit(batch);
+  Write(batch);
   world_.trace->Add("server: batch ", batch.number(), " is durable at once, ", batch.records(),
                     " records");
   process.commit.reset();
   ahead_until_us_ = std::max(ahead_until_us_, world_.timeline->now_us()) + DrawCommitUs();
   process.busy_until_us = std::max(process.busy_until_us, ahead_until_us_);
-  if (!Lives()) return true;
-  process.engine.OnCommitDone(Now());
-  return true;
+  return Lives();
 }
 
 int64_t SimServer::DrawCommitUs() {
@@ -531,6 +487,7 @@ void SimServer::StartCommit() {
 
 void SimServer::FinishCommit() {
   Process& process = *process_;
+  if (!process.commit.has_value()) return;  // Another took its place, reported before its time.
   if (Happens(world_.plan->commit_failed_chance)) {
     return Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
   }
@@ -539,7 +496,7 @@ void SimServer::FinishCommit() {
   if (process.applying) {
     NOWCALLS_CHECK(world_.store->Append(*process.commit).ok());
   } else {
-    Commit(*process.commit);
+    Write(*process.commit);
   }
   world_.trace->Add("server: batch ", process.commit->number(), " is durable, ",
                     process.commit->records(), " records");
@@ -558,6 +515,7 @@ void SimServer::FinishCommit() {
 }
 
 void SimServer::Write(std::span<engine::Output> outputs) {
+  if (process_->in_turn && !Lives()) return;
   for (engine::Output& output : outputs) {
     if (output.to == process_->observer) {
       process_->observed += output.bytes;
@@ -569,11 +527,13 @@ void SimServer::Write(std::span<engine::Output> outputs) {
 }
 
 void SimServer::Close(engine::ConnectionId id, bool flush) {
+  if (process_->died_of) return;
   world_.network->CloseByServer(process_->links.at(id), flush);
 }
 
 void SimServer::SetReading(engine::ConnectionId id, bool on) {
-  if (id == process_->observer || (on && process_->terminating)) return;
+  if (id == process_->observer || process_->died_of) return;
+  if (on && process_->turn.ending()) return;
   Network::Link& link = world_.network->link(process_->links.at(id));
   link.reading = on;
   if (!on) return;

@@ -1,12 +1,11 @@
 // SimServer: one machine with a server process on it that is killed and started again.
 //
-// Thread: one at a time. The real recovery, core and engine, driven in the order in which
-// server/server.cc does it (poll, Turn), with the simulated network and store in the place of
-// sockets, commit thread and scan thread. What the driver decides by itself, such as holding back
-// what is due after a stall, is the real code too (server/catch_up.h).
+// Thread: one at a time. The real recovery, core, engine and turn (node/turn.h), with the simulated
+// network and store in the place of sockets, commit thread and scan thread.
 //
-// A process dies between any two calls of the engine. The batch that was submitted then survives
-// whole, or not at all.
+// A process dies before any event and before any effect that the world could see: between them only
+// memory changes, and that is lost. The batch that was submitted then survives whole, or not at
+// all.
 #ifndef NOWCALLS_SIM_SIM_SERVER_H_
 #define NOWCALLS_SIM_SIM_SERVER_H_
 
@@ -22,8 +21,9 @@
 #include "base/prng.h"
 #include "core/core.h"
 #include "engine/engine.h"
+#include "ledger/clock.h"
+#include "node/turn.h"
 #include "recovery/recovery.h"
-#include "server/catch_up.h"
 #include "sim/faults.h"
 #include "sim/machine.h"
 #include "sim/network.h"
@@ -46,7 +46,7 @@ struct ServerWorld {
   Saboteur* saboteur = nullptr;
 };
 
-class SimServer final : public engine::Driver {
+class SimServer final : public engine::Driver, private node::Io, private ledger::Clock {
  public:
   struct Watch {
     std::function<void(bool orderly)> died;  // The ledger is what the process left.
@@ -106,6 +106,22 @@ class SimServer final : public engine::Driver {
  private:
   struct Process;
 
+  // ledger::Clock.
+  Instant Now() const override;
+  ClockSample Sample() const override;
+
+  // node::Io.
+  bool Commit(const ledger::CommitBatch& batch, bool at_once) override;
+  void Scan(const ledger::ScanRequest& request) override;
+  void Polled(Instant /*now*/) override {}
+  Instant NextWork() const override { return kNever; }
+  bool answers_later() const override { return false; }
+  void LeftUnanswered(size_t /*connections*/) override {}
+  void Disconnect(Instant now) override;
+  bool connected() const override;
+  void CloseStore() override;
+  void EndIsLate() override { Die(Fault::kCrash); }
+
   // The result of the request.
   std::string Observe(const wire::OutputBuffer& request);
   void AskKeys(int64_t flow, std::map<int64_t, int64_t>* now_calls);
@@ -115,17 +131,15 @@ class SimServer final : public engine::Driver {
   bool TellCommitDone();
   bool PollLink(LinkId id);
   bool ReadLink(LinkId id);
-  bool Pump();
-  bool ContinueTerminating();
-  void BeginScan(Instant now);
-  bool BeginCommit(bool may_be_inline);
+  void Pump();
   bool CommitHere(const ledger::CommitBatch& batch);
   int64_t DrawCommitUs();
   void StartCommit();
   void FinishCommit();
   void Die(Fault cause);
+  void Bury(Fault cause);
   void GoDown();
-  void Commit(const ledger::CommitBatch& batch);
+  void Write(const ledger::CommitBatch& batch);
   void Append(const ledger::CommitBatch& batch);  // To the log alone.
   void Sync() const;
   void Hindered(int64_t duration_ms) const;
@@ -133,8 +147,6 @@ class SimServer final : public engine::Driver {
   bool Lives();
   bool Happens(uint32_t chance) { return !healed_ && prng_.ChancePerMillion(chance); }
   int64_t AheadMs() const;
-  Instant Now() const;
-  ClockSample Clocks() const;
 
   const ServerWorld world_;
   const core::CoreOptions options_;

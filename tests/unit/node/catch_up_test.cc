@@ -1,9 +1,9 @@
 // What is due after the loop was held up, and what goes first.
-#include "server/catch_up.h"
+#include "node/catch_up.h"
 
 #include <doctest/doctest.h>
 
-namespace nowcalls::server {
+namespace nowcalls::node {
 namespace {
 
 constexpr Instant kWake{1'000'000};
@@ -114,4 +114,4 @@ TEST_CASE("a loop that is late at each turn does what is due at every other one 
 }
 
 }  // namespace
-}  // namespace nowcalls::server
+}  // namespace nowcalls::node

@@ -9,14 +9,14 @@
 // commit's end. Once the disk and the loop go on, due work waits for kHoldMsMax at most, or a flood
 // could hold deadlines up for ever. Work that depends on no waiting input (polled) does not wait
 // for the disk, which may hang for good.
-#ifndef NOWCALLS_SERVER_CATCH_UP_H_
-#define NOWCALLS_SERVER_CATCH_UP_H_
+#ifndef NOWCALLS_NODE_CATCH_UP_H_
+#define NOWCALLS_NODE_CATCH_UP_H_
 
 #include <cstdint>
 
 #include "base/time.h"
 
-namespace nowcalls::server {
+namespace nowcalls::node {
 
 class CatchUp {
  public:
@@ -66,6 +66,6 @@ class CatchUp {
   bool polled_ = true;
 };
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls::node
 
-#endif  // NOWCALLS_SERVER_CATCH_UP_H_
+#endif  // NOWCALLS_NODE_CATCH_UP_H_

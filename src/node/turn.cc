@@ -1,0 +1,128 @@
+#include "node/turn.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "node/limits.h"
+
+namespace nowcalls::node {
+
+void Turn::OnDurable() {
+  if (!engine_runs()) return;
+  commit_began_.reset();
+  engine_->OnCommitDone(clock_->Now());
+}
+
+Status Turn::OnScanned(const ledger::ScanResult& result) {
+  scanning_ = false;
+  return engine_->OnScanDone(result, clock_->Now());
+}
+
+void Turn::End() {
+  NOWCALLS_CHECK(!ending());
+  phase_ = Phase::kAnswering;
+  end_began_ = clock_->Now();
+  engine_->BeginShutdown(end_began_);
+}
+
+void Turn::OnClosed() { phase_ = Phase::kClosed; }
+
+int64_t Turn::Run(bool more_to_read) {
+  if (phase_ == Phase::kClosed) return 0;
+  Instant now = clock_->Now();
+  if (engine_runs()) engine_->ResumeInput(now);
+
+  // After a pause, input that had arrived before a deadline is read before the deadline counts.
+  const bool poll_at_once = more_to_read || engine_->input_waits();
+  const bool stalled =
+      engine_->input_held() && commit_began_.has_value() && now - *commit_began_ > CatchUp::kLateMs;
+  const bool hold = catch_up_.Holds(now, poll_at_once || engine_->input_held(), stalled);
+  if (catch_up_.polled()) io_->Polled(now);
+  if (engine_runs()) Work(now, hold);
+
+  // A commit within the turn may have taken long.
+  const Instant began = std::exchange(now, clock_->Now());
+  // Nothing is read any more, so nothing is held up; and a disk that hangs must not hold up the
+  // limit of an end.
+  if (ending() && catch_up_.polled()) ContinueEnd(now);
+
+  // Bytes that came while a commit of this turn stalled are read before deadlines count.
+  const bool stalled_here = now - began > CatchUp::kLateMs;
+  const Instant wake = stalled_here ? now : std::max(WakeAt(now, hold), now);
+  catch_up_.BeforePoll(stalled_here ? began : wake);
+  return wake - now;
+}
+
+void Turn::Work(Instant now, bool hold) {
+  // The scan first, so that it goes on beside the rest of the turn.
+  if (!hold && !scanning_) {
+    if (const auto request = engine_->BeginScan(now)) {
+      scanning_ = true;
+      io_->Scan(*request);
+    }
+  }
+  if (hold && catch_up_.polled()) engine_->CloseTooSlow(now);
+  if (!hold && engine_->NextDeadline() <= now) engine_->OnTime(now);
+
+  // The batch goes before the replies, so that the disk works while they are sent. A loop that
+  // catches up must not be held up again, and an end keeps a limit.
+  const bool at_once = !hold && !ending();
+  BeginCommit(at_once);
+  engine_->TurnEnd();
+  // Another round if there is something to write still: a batch that was committed at once has been
+  // answered by TurnEnd, and TurnEnd may have ended sessions of peers that do not read.
+  while (BeginCommit(at_once)) engine_->TurnEnd();
+}
+
+void Turn::CommitAll() {
+  while (BeginCommit(/*at_once=*/true)) {
+  }
+}
+
+// True: the batch is durable already, and its replies may leave.
+bool Turn::BeginCommit(bool at_once) {
+  if (commit_began_.has_value()) return false;
+  // The time of now, not of the turn's beginning.
+  const Instant now = clock_->Now();
+  const ledger::CommitBatch* batch = engine_->BeginCommit(clock_->Sample(), now);
+  if (batch == nullptr) return false;
+  commit_began_ = now;
+  if (!io_->Commit(*batch, at_once)) return false;
+  commit_began_.reset();
+  engine_->OnCommitDone(clock_->Now());
+  return true;
+}
+
+// Each phase waits for what the one before it has begun.
+void Turn::ContinueEnd(Instant now) {
+  if (now >= end_began_ + kEndMsMax) io_->EndIsLate();
+  if (phase_ == Phase::kAnswering && now >= end_began_ + kEndWorkMsMax) {
+    // A dozen kilobytes of requests can ask for seconds of listings.
+    const size_t left = engine_->DropWaitingInput();
+    if (left > 0) io_->LeftUnanswered(left);
+  }
+  if (phase_ == Phase::kAnswering && engine_->idle() && !io_->answers_later()) {
+    phase_ = Phase::kDisconnecting;
+    io_->Disconnect(now);
+  }
+  const bool quiet = !io_->connected() && !commit_began_.has_value() && !scanning_;
+  if (phase_ == Phase::kDisconnecting && quiet && engine_->idle()) {
+    phase_ = Phase::kClosing;
+    io_->CloseStore();
+  }
+}
+
+Instant Turn::WakeAt(Instant now, bool hold) const {
+  // While deadlines wait for input, their moment has passed and says nothing; a commit wakes the
+  // loop when it is done.
+  if (hold)
+    return engine_runs() && engine_->input_held() && !engine_->input_waits() ? now + kHeldPollMs
+                                                                             : now;
+  Instant wake = std::min(now + kSleepMsMax, io_->NextWork());
+  if (ending()) wake = std::min(wake, end_began_ + kEndMsMax);
+  if (engine_runs()) wake = std::min(wake, engine_->NextDeadline());
+  return wake;
+}
+
+}  // namespace nowcalls::node
