@@ -76,6 +76,18 @@ TEST_CASE("a reboot that the server does not notice is found by fences that come
   CHECK(IsFoundAs("I6", Sabotage::kUnnoticedReboot));
 }
 
+TEST_CASE("a recovery that does not replay the log is found by a token that is gone") {
+  CHECK(IsFoundAs("I1", Sabotage::kLogNotReplayed));
+}
+
+TEST_CASE("a turn that is not woken for a deadline is found by a token that should have ended") {
+  CHECK(IsFoundAs("I7", Sabotage::kLostWake));
+}
+
+TEST_CASE("a turn that is given the scan before is found by a token that should have ended") {
+  CHECK(IsFoundAs("I7", Sabotage::kStaleScan));
+}
+
 TEST_CASE("calls a second that pass beyond the window are found") {
   CHECK(IsFoundAs("S4", Sabotage::kFreeCalls));
 }

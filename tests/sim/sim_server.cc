@@ -80,6 +80,7 @@ ClockSample SimServer::Sample() const {
 Status SimServer::Start() {
   LoadingTables tables(world_.store, world_.saboteur);
   const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
+  if (!world_.saboteur->replays()) world_.store->ForgetUnapplied();
   Result<recovery::RecoveredLedger> ledger =
       recovery::Recover(world_.store, &tables, options_, sample);
   if (!ledger.ok()) return ledger.status();
@@ -394,6 +395,7 @@ void SimServer::Pump() {
   process.in_turn = false;
   if (process.died_of) return Bury(*process.died_of);
   if (process.turn.phase() == node::Phase::kClosed) return Bury(Fault::kTerminate);
+  if (!world_.saboteur->wakes()) return;
   // A timer that is due comes with the next poll, not within this one.
   const int64_t now_us = std::max(world_.timeline->now_us(), ahead_until_us_);
   const int64_t to_wake_us = sleep_ms * kMs - now_us % kMs;
@@ -424,7 +426,7 @@ void SimServer::Scan(const ledger::ScanRequest& asked) {
   });
   world_.timeline->After(end_us, [this, result, incarnation = incarnation_] {
     if (incarnation != incarnation_) return;
-    process_->scanned = *result;
+    process_->scanned = world_.saboteur->Scanned(*result);
     RequestTurn(world_.timeline->now_us());
   });
 }

@@ -1,9 +1,10 @@
 // SimStore: the ledger of a simulated server; it outlives the processes.
 //
 // Thread: one at a time. A MemoryLog and MemoryTables, whose steps of one sweep see the tables as
-// they were when the sweep began, as those of RocksStore do. When things take effect is the caller's
-// to say. Batches that were not synced go with the machine, but never one without those behind it. A
-// batch may be in the log before it is applied: a sweep does not find it, and recovery replays it.
+// they were when the sweep began, as those of RocksStore do. When things take effect is the
+// caller's to say. Batches that were not synced go with the machine, but never one without those
+// behind it. A batch may be in the log before it is applied: a sweep does not find it, and recovery
+// replays it.
 #ifndef NOWCALLS_SIM_SIM_STORE_H_
 #define NOWCALLS_SIM_SIM_STORE_H_
 
@@ -58,6 +59,8 @@ class SimStore : public store::Store {
     NOWCALLS_RETURN_IF_ERROR(Read(safe_.applied() + 1, apply));
     return Trim(tables_.applied());
   }
+  // What the log has behind the tables is gone.
+  void ForgetUnapplied() { log_.Cut(applied()); }
   size_t at_risk() const { return unsynced_ ? log_.last() - safe_.applied() : 0; }
   // The machine goes down: of the batches at risk the first `kept` are left.
   void Lose(size_t kept) {
