@@ -32,6 +32,7 @@ constexpr uint32_t kCancelsPerTimeStep = 1000;
 constexpr size_t kRateRecordsPerTimeStep = 1000;
 
 // Grants waiters the room that was made in its scope. Each call that may make room begins with one.
+// The parts that make room do not know Admission: they only put lanes into the wake list of Books.
 class GrantsAtEnd {
  public:
   GrantsAtEnd(Admission* admission, const Step& step) : admission_(admission), step_(step) {}
@@ -82,9 +83,10 @@ Loading& Core::loading() {
 
 Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   NOWCALLS_RETURN_IF_ERROR(loading().Finish(seal));
+  // An older format's conversion is recorded with the first seal.
   parts_->seals.SetFirst(parts_->loading->first_records());
   parts_->listings.Begin();
-  parts_->loading.reset();
+  parts_->loading.reset();  // Frees the tables of the load; later uses fail in loading().
   return {};
 }
 
@@ -132,6 +134,7 @@ void Core::DropWaiters(const Step& step, uint32_t owner) {
   parts_->waiting.RemoveAllOf(owner);
 }
 
+// Without GrantsAtEnd: every waiter is answered, so no room can be granted to one.
 void Core::CloseQueues(const Step& step) {
   parts_->waiting.Close(step);
   parts_->books.rates().SaveAll(step.now.ms, step.batch);
@@ -211,12 +214,16 @@ Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& s
 void Core::SetOptions(const CoreOptions& options) { parts_->books.SetOptions(options); }
 
 void Core::OnTime(const Step& step) {
+  // The room that the steps below make is granted at the end.
   const GrantsAtEnd grants(&parts_->admission, step);
+  // Waiters: grants left by earlier calls come before time-outs.
   parts_->admission.OnTime(step);
   parts_->waiting.Expire(step, kWaitersPerTimeStep);
   parts_->books.request_ids().ForgetCancelled(step.now.ms, kCancelsPerTimeStep);
+  // Due tokens. Both parts share the batch's room for them (Step::due_max).
   parts_->sweep.OnTime(step);
   parts_->absence.OnTime(step);
+  // Tables that are trimmed or saved piece by piece.
   parts_->books.history().DropSurplus(kHistoryPerTimeStep, step.batch);
   parts_->listings.ForgetIdle(step.now);
   parts_->books.rates().SaveDue(step.now.ms, kRateRecordsPerTimeStep, step.batch);
@@ -224,9 +231,11 @@ void Core::OnTime(const Step& step) {
 
 Instant Core::NextDeadline(bool has_room) const {
   const Books& books = parts_->books;
+  // Instant{0}: a piece was left over, so the next OnTime is due at once.
   if (parts_->admission.is_behind() || books.history().has_surplus()) return Instant{0};
   Instant next{std::min({parts_->waiting.queues().earliest_deadline_ms(),
                          books.request_ids().forget_ms(), books.rates().next_save_ms()})};
+  // Without room for due tokens their moments would wake the loop in vain.
   if (has_room) {
     if (parts_->sweep.has_finds()) return Instant{0};
     next = std::min(next, parts_->absence.NextDeadline());

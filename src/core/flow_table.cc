@@ -36,8 +36,8 @@ Status CheckOneNamespace(const FlowTable& flows, const FlowChoice& choice) {
                                  ": say which is meant with kind flow or value");
 }
 
-// Another flow may have the hash, such as that of the other kind; a look at the flow would wait for
-// the first of the wanted lines.
+// Takes any flow with the hash, maybe that of the other kind: comparing ids would wait for the
+// first of the lines to load.
 void FlowTable::Prefetch(FlowId id) const {
   const FlowSlot slot = slots_.Find(HashOf(id), [](FlowSlot) { return true; });
   if (slot != kNoFlow) PrefetchAt(slot);
@@ -56,6 +56,7 @@ FlowSlot FlowTable::FindOrAdd(const FlowKey& key) {
   const FlowSlot slot = flows_.Take();
   at(slot).id = key.id;
   at(slot).keyed = key.kind == FlowKind::kValue;
+  // Ids that collide are no attack: whoever loads rules can refuse every call anyway.
   slots_.Insert(HashOf(key.id), slot);
   by_key_.emplace(key, slot);
   return slot;
@@ -94,6 +95,7 @@ void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
   if (name_space.sessions > 0 || !name_space.rule_keys.empty() || name_space.removed_rules > 0) {
     return;
   }
+  // A source's claim outlives its rules: the namespace of an empty file stays owned.
   if (!name_space.claimed_by.empty()) return;
   namespace_slots_.erase(name_space.name);
   namespaces_.Return(slot);
@@ -101,6 +103,7 @@ void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
 
 void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule,
                         double timeout_factor) {
+  // The old rule leaves the sums of its namespace, which may be another one.
   Flow& flow = at(slot);
   CountOut(flow);
   ++rules_;
@@ -108,9 +111,11 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   flow.name_space = name_space;
   flow.removed = false;
   flow.rule = std::make_unique<Rule>(rule);
+  // Keys see the new number and refresh when they are next used: no walk over them here.
   ++flow.rule_number;
   NOWCALLS_CHECK(rule.key() == flow.key());
   NOWCALLS_CHECK(!flow.keyed || ItemsAreSorted(*rule.param));
+  // Copies of the rule for calls. Draining is the operator's, so a new rule leaves it.
   flow.lane.level_count = rule.count;
   flow.level_by_session = rule.threshold_type == ThresholdType::kAvgLocal;
   flow.shadow = rule.shadow;
@@ -128,6 +133,7 @@ void FlowTable::MarkRemoved(FlowSlot slot) {
   NOWCALLS_CHECK(flow.active());
   CountOut(flow);
   ++namespaces_[flow.name_space].removed_rules;
+  // Times and copies stay: they hold for the tokens that are out.
   flow.removed = true;
   flow.draining = false;
 }
