@@ -13,6 +13,8 @@ void Absence::Begin(Instant now) {
   for (const auto& [id, slot] : books_->sessions().by_id()) SetOffline(slot, now.ms);
 }
 
+// Ends every plan for the session. Verdicts about its tokens are forgotten: the next absence asks
+// anew.
 void Absence::CameBack(SessionSlot slot) {
   SessionState& session = books_->sessions().at(slot);
   if (walk_.session_slot == slot) EndWalk();
@@ -23,6 +25,7 @@ void Absence::CameBack(SessionSlot slot) {
   mass_expiry_->CameBack(&session);
 }
 
+// The guard counts the session only if it holds tokens, so it is told before CloseIfUnused.
 void Absence::WentOffline(const Step& step, SessionSlot slot) {
   SetOffline(slot, step.now.ms);
   mass_expiry_->WentOffline(&books_->sessions().at(slot), step.now.ms);
@@ -40,6 +43,7 @@ void Absence::SetOffline(SessionSlot slot, int64_t since_ms) {
 void Absence::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note,
                        CallOutcome outcome) {
   const SessionSlot session_slot = books_->tokens().at(slot).session_slot;
+  // The line needs the entry, so it is noted before Books erases that.
   if (books_->options().log_ends.any()) {
     NoteEnd(*books_, slot, step.now.ms, {reason, outcome, note}, notices_);
   }
@@ -56,8 +60,8 @@ void Absence::CloseIfUnused(const Step& step, SessionSlot slot) {
   books_->CloseSession(step, slot);
 }
 
-// Whether a session holds tokens of such a flow its walk finds out. Tokens that were spared and
-// wait for their rule are due with it.
+// Which sessions hold tokens of such a flow is not indexed: each gets an earlier walk, which finds
+// out. Spared tokens that wait for their rule are due with it; the judge's moments stay.
 void Absence::LowerOfflineTime(int64_t client_offline_time_ms) {
   for (const auto& [id, slot] : books_->sessions().by_id()) {
     SessionState& session = books_->sessions().at(slot);
@@ -68,11 +72,14 @@ void Absence::LowerOfflineTime(int64_t client_offline_time_ms) {
     if (session.spared != nullptr) {
       session.spared->BringForward([&, at = slot](FlowSlot flow) { return DueMs(at, flow); });
     }
+    // A walk under way arms the check at its end.
     if (walk_.session_slot != slot) ArmCheck(slot);
   }
 }
 
 void Absence::OnTime(const Step& step) {
+  // One session is walked at a time; the next call continues where the looks ran out. Beginning a
+  // walk is a look too, so sessions without due tokens are bounded as well.
   uint32_t looks_left = Step::kDueLooksMax;
   while (looks_left > 0 && step.has_room_for_due()) {
     if (walk_.session_slot == kNoSession) {
@@ -103,11 +110,14 @@ void Absence::DisarmCheck(SessionSlot slot) {
   session.check_ms = kNotScheduled;
 }
 
+// The earliest of three: a token may be due for the first time, the mass verdict must be taken
+// before the guard forgets, a spared token is to be asked about again.
 int64_t Absence::NextCheckMs(const SessionState& session) const {
   const int64_t next_ms = std::min(session.walk_ms, mass_expiry_->JudgeDueMs(session));
   return session.spared == nullptr ? next_ms : std::min(next_ms, session.spared->next_ms());
 }
 
+// The same for all tokens that the session has of the flow.
 int64_t Absence::DueMs(SessionSlot session_slot, FlowSlot flow_slot) const {
   return books_->sessions().at(session_slot).offline_since_ms +
          books_->flows().at(flow_slot).client_offline_time_ms;
@@ -116,9 +126,12 @@ int64_t Absence::DueMs(SessionSlot session_slot, FlowSlot flow_slot) const {
 void Absence::BeginWalk(const Step& step, SessionSlot slot) {
   DisarmCheck(slot);
   SessionState& session = books_->sessions().at(slot);
+  // The mass verdict, with the longest window, also if no token is due yet.
   if (mass_expiry_->JudgeDueMs(session) <= step.now.ms) {
     mass_expiry_->Judge(&session, step.now.ms, MassExpiryGuard::kWindowMsMax);
   }
+  // If no token is due for the first time, the walk skips the list. So asking again costs a look
+  // for each spared token, however many others the session holds.
   walk_ = Walk{};
   walk_.session_slot = slot;
   walk_.began_ms = step.now.ms;
@@ -139,6 +152,7 @@ uint32_t Absence::ContinueWalk(const Step& step, uint32_t tokens_max) {
   const std::string name_space = books_->flows().name_space(session.name_space).name;
   const int64_t offline_ms = step.now.ms - session.offline_since_ms;
 
+  // EndOrSpare may end the walk with the session, so the sum is kept outside of walk_.
   uint64_t reclaimed = walk_.reclaimed;
   uint32_t seen = 0;
   bool more = WalkHasMore();
@@ -152,7 +166,7 @@ uint32_t Absence::ContinueWalk(const Step& step, uint32_t tokens_max) {
   if (!ended_with_session) walk_.reclaimed = reclaimed;
   if (more) return seen;
 
-  // The walk has met all tokens of the session.
+  // The walk has met all due tokens of the session.
   if (reclaimed > 0) {
     notices_->AddIfRoom({.topic = LogTopic::kPeer,
                          .text = "client " + client_id + " of namespace " + name_space +
@@ -169,6 +183,7 @@ uint32_t Absence::ContinueWalk(const Step& step, uint32_t tokens_max) {
   return seen;
 }
 
+// Spared tokens follow the list. TakeDue gives those of one moment, or of one rule, at a time.
 bool Absence::WalkHasMore() {
   if (walk_.cursor.next != kNoToken || walk_.spared_next < walk_.spared.size()) return true;
   SparedTokens* spared = books_->sessions().at(walk_.session_slot).spared.get();
@@ -181,14 +196,18 @@ bool Absence::WalkHasMore() {
 // The next token; kNoToken when it is not due, or has ended. REQUIRES: WalkHasMore().
 TokenSlot Absence::NextDueInWalk() {
   const TokenTable& tokens = books_->tokens();
+  // A spared token, by fence: kNoToken if it has ended since.
   if (walk_.cursor.next == kNoToken) {
     const uint64_t fence = walk_.spared[walk_.spared_next++];
     return tokens.Find(fence);
   }
   const TokenSlot token = walk_.cursor.next;
   const FlowSlot flow_slot = tokens.at(token).flow_slot;
+  // The cursor moves on first: the token may end.
   walk_.cursor.next = tokens.at(token).next(TokenOrder::kSession);
   if (walk_.cursor.next != kNoToken) tokens.Prefetch(tokens.at(walk_.cursor.next).fence);
+  // At the first token of a flow: when all of them are due. If some wait in SparedTokens, all do,
+  // and the walk passes over them. A later moment plans the next walk.
   const auto [due_ms, is_new] = walk_.due_ms.try_emplace(flow_slot, kNotScheduled);
   if (is_new) {
     SessionState& session = books_->sessions().at(walk_.session_slot);
@@ -213,6 +232,8 @@ bool Absence::EndOrSpare(const Step& step, TokenSlot slot) {
     spared()->WaitForRule(entry.flow_slot, entry.fence, due_ms);
     return false;
   }
+  // A reclaim counts against the batch's room for due tokens. Other answers write no record: the
+  // token waits in memory, and without a named moment is asked about after a sweep interval.
   const ExpireDecision decision = judge_->Decide(step.now, slot, ExpireCause::kClientOffline);
   if (decision.kind() == ExpireDecision::Kind::kReclaim) {
     step.batch->CountDue();

@@ -1,4 +1,4 @@
-// What callers ask of the core, and what it answers.
+// Requests to the core, and its answers.
 //
 // Thread: any; plain values.
 #ifndef NOWCALLS_CORE_ANSWERS_H_
@@ -19,7 +19,7 @@
 
 namespace nowcalls::core {
 
-// Where the answer to an acquire goes when it comes later. The core only hands it back.
+// Addresses a late answer. The core only hands it back.
 struct WaitTicket {
   uint32_t owner = 0;  // A connection of the engine.
   uint32_t tag = 0;    // Its msgid.
@@ -31,19 +31,19 @@ struct AcquireRequest {
   FlowId flow;
   int64_t count = 1;
   bool prioritized = false;
-  // Waits for room this long at most; 0: not at all. Unset: as long as the rule says.
+  // The longest wait; 0: none. Unset: the rule's.
   std::optional<int64_t> wait_ms{};
   int64_t wait_ms_max = kWaitMsMax;  // However long the rule or the request says.
   uint64_t request_id = 0;           // Of the session; 0: none.
   int64_t hold_ms = 0;               // Of this token; 0, or more than the rule's: the rule's.
-  // The value of its parameter, which means the rule by value; none: the rule of the flow.
+  // A value means the rule by value; none: the rule of the flow.
   // REQUIRES: a ledger can hold it (ledger/param_codec.h).
   std::optional<Param> param{};
 
   FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
 
-// What the rule of a token says of its end, for clients to act on.
+// A rule's terms for the end of a token, for clients.
 struct TokenTerms {
   int32_t timeout_strategy = 0;     // resourceTimeoutStrategy.
   int64_t resource_timeout_ms = 0;  // resourceTimeout.
@@ -61,7 +61,7 @@ struct AcquireAnswer {
   TokenTerms terms{};  // Of a grant.
 };
 
-// One token of an acquire_all, or calls of a rule that limits calls a second.
+// One token of an acquire_all, or calls a second.
 struct AllItem {
   FlowId flow;
   int64_t count = 1;
@@ -69,7 +69,7 @@ struct AllItem {
   bool rate = false;             // It asks for calls a second: as RateRequest, without a token.
 };
 
-// All items or none. The other members are those of AcquireRequest; each token has the hold.
+// All items or none. Other members: as AcquireRequest; the hold is each token's.
 struct AcquireAllRequest {
   // REQUIRES: 1 .. kAcquireAllMax, no two with the same flow, param and `rate`.
   std::span<const AllItem> items;
@@ -79,7 +79,7 @@ struct AcquireAllRequest {
   int64_t hold_ms = 0;
 };
 
-// Of an item that asks for a rate id and fence are 0.
+// For a rate, id and fence are 0.
 struct GrantedToken {
   TokenId id;
   Fence fence;
@@ -91,14 +91,14 @@ struct AcquireAllAnswer {
   TokenStatus status = TokenStatus::kFail;
   RefusedBy refused_by = RefusedBy::kNone;
   std::vector<GrantedToken> tokens{};  // Of the items, in their order; none when refused.
-  // The rule that refuses, or in whose queue the request waited; 0: it is not one rule's doing.
+  // The rule that refuses, or in whose queue the request waited; 0: no single rule.
   FlowId flow{};
   int64_t now_calls = 0;  // As of AcquireAnswer, of this rule; 0 if its calls a second refuse.
   int64_t level = 0;
   std::optional<ParamValue> value{};  // Of the item in the way, if it has one.
 };
 
-// A token that was taken back from a session online.
+// A token taken back from an online session.
 struct Loss {
   SessionSlot session_slot;
   TokenId token;
@@ -106,14 +106,14 @@ struct Loss {
   EndReason reason = EndReason::kAdmin;
 };
 
-// The answer to an acquire or an acquire_all that waited.
+// Of an acquire or acquire_all that waited.
 struct LateAnswer {
   WaitTicket ticket;
   AcquireAnswer answer{};
   std::optional<AcquireAllAnswer> all{};  // It was an acquire_all; `answer` is of no meaning.
 };
 
-// Asks for calls under a rule that limits calls a second. Nothing is held, and nothing given back.
+// Asks for calls a second. Nothing is held or given back.
 struct RateRequest {
   FlowId flow;
   int64_t count = 1;
@@ -125,11 +125,11 @@ struct RateAnswer {
   RefusedBy refused_by = RefusedBy::kNone;
   int64_t remaining = 0;  // kOk: what may follow at once; -1 when several values were asked for.
   int64_t wait_ms = 0;    // kShouldWait: the call may be made after this.
-  // The value whose limit refuses, by its place in the request.
+  // The place of the value that refuses.
   std::optional<uint32_t> value{};
 };
 
-// Whose tokens a release or a keep may touch.
+// Tokens that a release or keep may touch.
 enum class TokenScope : uint8_t {
   kSession,   // Its own.
   kSentinel,  // Its own, and those of all Sentinel connections of its namespace.
@@ -157,13 +157,13 @@ struct HelloAnswer {
   uint64_t resumed_tokens = 0;
 };
 
-// Who asks for an administrator's action, and why.
+// The origin of an administrator's action.
 struct AdminAct {
   std::string_view by;      // HOST:PORT of the connection, for the log.
   std::string_view reason;  // For the log and the history; at most kReasonBytesMax.
 };
 
-// Whose tokens an administrator takes back.
+// Sessions whose tokens are taken back.
 struct ClientChoice {
   std::string_view name_space;
   std::string_view client_id;          // Or "@HOST:PORT".
@@ -176,7 +176,7 @@ struct ReclaimAnswer {
   bool more = false;  // Tokens are left.
 };
 
-// One piece of a reclaim that walks the flows of a namespace by id.
+// One piece of a reclaim over a namespace's flows, by id.
 struct ReclaimPage {
   uint32_t reclaimed = 0;
   int64_t next_flow = 0;  // Where the next piece begins; 0: this was the last.
@@ -188,7 +188,7 @@ struct DrainAnswer {
   uint32_t tokens = 0;
 };
 
-// One piece of a drain of a namespace. Calls and tokens are those of its rules.
+// One piece of a namespace's drain; sums over the piece's rules.
 struct DrainPage {
   TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
   int64_t now_calls = 0;
@@ -197,14 +197,14 @@ struct DrainPage {
   int64_t next_flow = 0;  // As of ReclaimPage.
 };
 
-// A namespace, and where in its flows a piece begins.
+// A piece of a namespace.
 struct NamespacePiece {
   std::string_view name_space;
   int64_t first_flow = 0;
   uint32_t limit = 0;  // Tokens or rules; both rules of a flow id are drained in one piece.
 };
 
-// One page of a token listing, oldest first.
+// A token listing, oldest first.
 struct TokenFilter {
   std::optional<FlowId> flow;
   std::optional<FlowKind> kind;

@@ -89,12 +89,15 @@ Books::Books(const CoreOptions& options)
 }
 
 void Books::SetOptions(const CoreOptions& options) {
+  // The key is the ledger's: the configuration that is read again does not have it.
   const auto token_id_key = options_.token_id_key;
   options_ = options;
   options_.token_id_key = token_id_key;
   flows_.SetGuards(options.guards());
 }
 
+// Session ids and fences come from one sequence. The session is recorded with its first token:
+// clients that only connect cost no disk write.
 SessionSlot Books::OpenSession(const Step& step, const HelloRequest& request) {
   const bool named = request.client_id.has_value();
   const auto kind = named                 ? ledger::SessionKind::kNamed
@@ -121,12 +124,15 @@ void Books::CloseSession(const Step& step, SessionSlot slot) {
 TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
   SessionState& session = sessions_.at(wanted.session_slot);
   Flow& flow = flows_.at(wanted.lane.flow_slot);
+  // The session's record comes before that of its first token, in the same batch.
   if (!session.in_ledger) {
     session.in_ledger = true;
     step.batch->SessionOpened({session.id, session.kind, session.opened_ms,
                                flows_.name_space(session.name_space).name, session.client_id,
                                session.instance});
   }
+  // The entry. The deadline ends with the longest hold at the latest, so the ledger's deadline is
+  // always the one that holds (a new maxHoldMs moves no deadline of tokens that are out).
   const Fence fence{next_fence_++};
   const TokenSlot slot = tokens_.Insert(fence.value);
   TokenEntry& entry = tokens_.at(slot);
@@ -138,6 +144,7 @@ TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
   entry.count = wanted.count;
   entry.flow_slot = wanted.lane.flow_slot;
   entry.session_slot = wanted.session_slot;
+  // Indexes and lists, then the sums, then the record.
   if (wanted.request_id != 0) tokens_.SetRequest(slot, wanted.request_id);
   if (wanted.lane.key_slot != kNoKey) tokens_.SetKey(slot, wanted.lane.key_slot);
   tokens_.Link(slot, &flow.tokens, &session.tokens);
@@ -160,6 +167,7 @@ void Books::CountIn(TokenSlot slot) {
     ++key.tokens;
   }
   if (flow.held_by_session != nullptr) (*flow.held_by_session)[entry.session_slot] += entry.count;
+  // A lower bound, reset only without tokens: a walk that comes too early finds nothing due.
   session.client_offline_ms_min =
       std::min(session.client_offline_ms_min, flow.client_offline_time_ms);
   live_count_sum_ += entry.count;
@@ -168,12 +176,14 @@ void Books::CountIn(TokenSlot slot) {
 }
 
 void Books::EndToken(const Step& step, TokenSlot slot, const TokenEnd& end) {
+  // A copy: the entry is erased below.
   const TokenEntry entry = tokens_.at(slot);
   const KeySlot key_slot = tokens_.KeyOf(slot);
   Flow& flow = flows_.at(entry.flow_slot);
   SessionState& session = sessions_.at(entry.session_slot);
 
-  // The records: of the ledger, and of the history.
+  // The records of the ledger and the history are of one batch, so a crash keeps both or neither.
+  // The history entry is made now, while names and parameter are at hand, and written at the seal.
   step.batch->TokenEnded(KeyOf(*this, entry), end.reason);
   if (ledger::IsKeptInHistory(end.reason, end.outcome) && options_.limits.history_max > 0) {
     history_.Add(EntryOf(*this, slot, step.now.ms, end));
@@ -192,6 +202,7 @@ void Books::EndToken(const Step& step, TokenSlot slot, const TokenEnd& end) {
   if (flow.held_by_session != nullptr) {
     const auto held = flow.held_by_session->find(entry.session_slot);
     if ((held->second -= entry.count) == 0) flow.held_by_session->erase(held);
+    // The session holds less: its waiters that were set aside at the cap may fit.
     if (flow.lane.waiting() > 0) WaitQueues::LookAt(entry.session_slot, flow.lane.waiters.get());
   }
   if (key_slot != kNoKey) CountOutOfKey(key_slot, entry.count);
@@ -206,13 +217,15 @@ void Books::EndToken(const Step& step, TokenSlot slot, const TokenEnd& end) {
   if (flow.tokens.size == 0 && flow.held_by_session != nullptr) TrackSessions(&flow);
   if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;
   if (flow.tokens.size == 0 && !flow.active()) {
+    // The removed rule stayed in the ledger only for this last token.
     EraseFlow(step, entry.flow_slot);
   } else {
     wake_list_.Add({entry.flow_slot});
   }
 }
 
-// A token of the key has ended. The key ends with its last one, unless somebody waits for it.
+// A token of the key has ended. The key ends with its last one, unless somebody waits for it. Its
+// lane goes into the wake list first, which takes only lanes with waiters.
 void Books::CountOutOfKey(KeySlot slot, uint32_t count) {
   Key& key = flows_.keys().at(slot);
   key.lane.now_calls -= count;
@@ -226,6 +239,7 @@ void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int
   TokenEntry& entry = tokens_.at(slot);
   const ledger::TokenKey before = KeyOf(*this, entry);
   const ledger::Family family = ledger::FamilyForHold(hold_ms);
+  // Without a new ledger key there is nothing to record.
   if (before.deadline_ms == deadline_ms && before.family == family) return;
   deadlines_.Remove(entry.deadline_ms);
   deadlines_.Add(deadline_ms);
@@ -235,6 +249,7 @@ void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int
   step.batch->TokenKept(before, LedgerToken(*this, slot), param ? &*param : nullptr);
 }
 
+// The record has the rule of the flow first, then the rule by value.
 void Books::RecordRule(const Step& step, const Flow& flow) const {
   const ledger::RuleEntry entry = RuleEntryOf(*this, flow);
   const Flow* const sibling = SiblingOf(*this, flow);
@@ -248,12 +263,14 @@ void Books::RecordRule(const Step& step, const Flow& flow) const {
 }
 
 void Books::RecordRuleRemoved(const Step& step, const Flow& flow) const {
+  // A rule of the other kind stays: its record replaces that of both.
   const Flow* const sibling = SiblingOf(*this, flow);
   if (sibling != nullptr) return step.batch->RuleSet(RuleEntryOf(*this, *sibling));
   step.batch->RuleRemoved(flows_.name_space(flow.name_space).name, flow.id);
 }
 
 void Books::EraseFlow(const Step& step, FlowSlot slot) {
+  // Records first: they need the flow, and the namespace's name.
   const NamespaceSlot space = flows_.at(slot).name_space;
   RecordRuleRemoved(step, flows_.at(slot));
   rates_.Erase(slot, step.batch);
@@ -287,6 +304,7 @@ AcquireAnswer Books::Refuse(const LaneRef& lane, TokenStatus status, RefusedBy l
 }
 
 void Books::Resume(const ledger::Seal& last) {
+  // Fences below first_fence_ are of tokens from before the restart.
   next_fence_ = first_fence_ = last.next_fence;
   batch_number_ = last.batch_number;
 }

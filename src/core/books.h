@@ -1,12 +1,10 @@
 // Books: the tables that all parts of the core share, and the only ways to change a token.
 //
-// Thread: loop. Each part reads the tables as it likes, but only Books lets a token begin, move and
-// end: it writes the record, and changes every sum that the token is in. So these hold here:
-//   invariant 2: nowCalls of a flow, a key and a session is the sum of count over its live tokens;
-//   invariant 5: a token ends once, with a reason;
-//   invariant 6: fences grow, and neither a fence nor an id is given out twice.
-// Books decides nothing: whether a token may begin is Admission's to say, and when it ends the
-// other parts'. Books reaches no other part; the lanes that have room go into the wake list.
+// Thread: loop. Only Books begins, moves and ends tokens, with record and sums; it decides nothing.
+// Lanes that get room go into the wake list. Invariants:
+//   2: nowCalls of a flow, a key and a session is the sum of count over its live tokens;
+//   5: a token ends once, with a reason;
+//   6: fences grow; no fence and no id is given out twice.
 #ifndef NOWCALLS_CORE_BOOKS_H_
 #define NOWCALLS_CORE_BOOKS_H_
 
@@ -48,8 +46,8 @@ class Books {
 
   // --- Tables. ---
   const CoreOptions& options() const { return options_; }
-  // The options of now. What tables and strategies were made of (token_id_key, history_max, the
-  // bounds of cancels and values, expire_strategy and its times) stays as it was.
+  // Fixed since construction: token_id_key, history_max, the bounds of cancels and values,
+  // expire_strategy and its times.
   void SetOptions(const CoreOptions& options);
   FlowTable& flows() { return flows_; }
   const FlowTable& flows() const { return flows_; }
@@ -70,48 +68,43 @@ class Books {
 
   // --- Sums. ---
   uint64_t next_fence() const { return next_fence_; }
-  // The last batch that was sealed.
+  // Of the last seal.
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
-  // Of all flows since the server started, also of flows that are gone.
+  // Of all flows, erased ones too, since the server started.
   const FlowCounters& totals() const { return totals_; }
   bool IsFromBeforeRestart(const TokenEntry& entry) const { return entry.fence < first_fence_; }
 
   // --- Work. ---
-  // Entries of tables that calls have looked at, beyond the few that every call looks at, since the
-  // server started. Whatever walks a table adds its steps here, also where it only reads, and the
-  // engine charges them to the message that caused them. A look takes some 60 ns.
+  // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its
+  // steps, reads too; the engine charges the message.
   uint64_t& looks() const { return looks_; }
 
   // --- Sessions. ---
-  // A session without connections. Without a client id it is shown as the display id.
+  // The session has no connections yet. Without a client id it shows the display id.
   SessionSlot OpenSession(const Step& step, const HelloRequest& request);
   // REQUIRES: no connections, no tokens, no check scheduled.
   void CloseSession(const Step& step, SessionSlot slot);
 
   // --- Tokens. ---
   TokenSlot IssueToken(const Step& step, const NewToken& wanted);
-  // The flow is erased with its last token if its rule was removed. Whether the session is still
-  // needed is Absence's to say.
+  // Erases a flow with a removed rule after its last token. Absence closes sessions.
   void EndToken(const Step& step, TokenSlot slot, const TokenEnd& end);
   void MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms);
-  // Adds a live token to the sums of its flow, its key, its session and the ledger, and to the
-  // deadlines.
+  // Adds a token to the deadlines and all sums.
   void CountIn(TokenSlot slot);
 
   // --- Flows. ---
-  // Of a flow whose rule is set, or is about to be erased or moved. The two rules of a flow id in
-  // a namespace share a record.
+  // The rule is set; is about to be erased or moved. A namespace's rules of one id share a record.
   void RecordRule(const Step& step, const Flow& flow) const;
   void RecordRuleRemoved(const Step& step, const Flow& flow) const;
   // With its rule. REQUIRES: no tokens.
   void EraseFlow(const Step& step, FlowSlot slot);
-  // Counts what each session holds of the flow while its rule has a cap for clients; to be called
-  // when the rule changes.
+  // Counts what each session holds under a cap for clients. Call when the rule changes.
   void TrackSessions(Flow* flow);
-  // Counts a refusal, and answers it.
+  // Counts and answers a refusal.
   AcquireAnswer Refuse(const LaneRef& lane, TokenStatus status, RefusedBy limit);
-  // Changes the flow's counters, and the totals likewise.
+  // Of the flow, and in all.
   template <typename Change>
   void Count(Flow* flow, Change change) {
     change(&flow->counters);
@@ -119,9 +112,9 @@ class Books {
   }
 
   // --- Seals. ---
-  // Goes on behind the last batch of a ledger.
+  // Continues behind a ledger's last batch.
   void Resume(const ledger::Seal& last);
-  // Gives no fence below `next` out, nor its id.
+  // Gives out no fence below `next`, nor its id.
   void SkipFences(uint64_t next);
   // The seal of the next batch.
   ledger::Seal NextSeal(int64_t now_ms);
