@@ -7,7 +7,8 @@ namespace nowcalls::core {
 
 std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot session_slot,
                                                 const AcquireRequest& request, WaitTicket ticket) {
-  // A request that cannot be granted, or was asked before.
+  // 1. A request that cannot be granted, or was asked before. A repeated request id is answered
+  // before the rule is looked up: its token may outlive the rule.
   if (request.flow.value <= 0 || request.count < 1 || request.count > kCountMax) {
     return AcquireAnswer{.status = TokenStatus::kBadRequest};
   }
@@ -15,6 +16,7 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
     std::optional<AcquireAnswer> answer;
     if (AnswerByRequestId(step, session_slot, request, ticket, &answer)) return answer;
   }
+  // 2. The rule. Without it, a rule of the other kind tells a wrong request from a missing rule.
   const FlowSlot slot = books_->flows().Find(request.key());
   if (slot == kNoFlow || !books_->flows().at(slot).active()) {
     const FlowSlot other = FindOther(books_->flows(), request.key());
@@ -23,7 +25,8 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
   }
   if (!request.param.has_value()) return AcquireIn(step, session_slot, {slot}, request, ticket);
 
-  // The value has a lane of its own, from now on at the latest.
+  // 3. Under a rule by value, the value's lane. A new key that got neither a token nor a waiter is
+  // erased again, so refused requests leave no memory behind.
   FlowTable& flows = books_->flows();
   const KeyTable& keys = flows.keys();
   if (keys.size() >= books_->options().limits.keys_max &&
@@ -41,6 +44,7 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
                                                   const LaneRef& lane,
                                                   const AcquireRequest& request,
                                                   WaitTicket ticket) {
+  // Refusals that no wait helps.
   Flow& flow = books_->flows().at(lane.flow_slot);
   other_kind_->OnAcquire(&flow);
   if (flow.draining) return books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kDraining);
@@ -48,7 +52,8 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
     return books_->Refuse(lane, TokenStatus::kTooManyRequest, full);
   }
 
-  // The limit that is in the way, if any; shadow mode only counts it.
+  // The limit that is in the way, if any; shadow mode only counts it. Waiters in line come first:
+  // an acquire that does not wait may not take the room that they wait for.
   RefusedBy limit = room_->LimitOf(flow, lane.key_slot, session_slot, request.count);
   if (limit == RefusedBy::kNone && waiting_->AreAhead(lane, request.prioritized)) {
     limit = RefusedBy::kWaitersAhead;
@@ -63,11 +68,12 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
                                                .count = static_cast<uint32_t>(request.count),
                                                .request_id = request.request_id,
                                                .hold_ms = request.hold_ms});
-    // At its cap now, the session may have waiters that no longer stand in the way of others.
+    // Now at its cap, the session may have waiters that no longer stop the others.
     if (flow.held_by_session != nullptr) books_->wake_list().Add(lane);
     return granted;
   }
 
+  // A wait, unless no room would help or the queue is full.
   const int64_t wait_ms = waiting_->WaitMsOf(flow, request);
   if (wait_ms == 0 || limit == RefusedBy::kOverLevel) {
     return books_->Refuse(lane, TokenStatus::kBlocked, limit);
@@ -79,8 +85,8 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
   return std::nullopt;
 }
 
-// False: the request id stands for nothing, the request is one like any other. Otherwise `answer`
-// is what Acquire returns.
+// False: the request id stands for nothing, and the request is handled as a new one. Otherwise
+// `answer` is what Acquire returns.
 bool Admission::AnswerByRequestId(const Step& step, SessionSlot session_slot,
                                   const AcquireRequest& request, WaitTicket ticket,
                                   std::optional<AcquireAnswer>* answer) {
@@ -103,7 +109,7 @@ AcquireAnswer Admission::AnswerOfToken(const Step& step, const AcquireRequest& r
                                        TokenSlot token) {
   const TokenEntry& entry = books_->tokens().at(token);
   const LaneRef lane{entry.flow_slot, books_->tokens().KeyOf(token)};
-  // Of a group that has other tokens, none is the answer to a single acquire.
+  // A token of a group with others does not answer a single acquire.
   uint32_t tokens = 0;
   books_->tokens().ForEachOfRequest(entry.session_slot, request.request_id,
                                     [&](TokenSlot) { ++tokens; });
@@ -142,10 +148,12 @@ bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireR
     *answer = books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
     return true;
   }
+  // The answer that the first call still gets, by its own ticket.
   const AcquireAnswer superseded =
       books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
   const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(lane.flow_slot), request);
   if (wait_ms == 0) {
+    // The waiters behind the place that is given up come before this request.
     waiting_->Answer(step, slot, superseded);
     GrantWaiters(step);
     return false;
@@ -159,6 +167,7 @@ TokenStatus Admission::Cancel(const Step& step, SessionSlot session_slot, uint64
   constexpr uint32_t kForgottenPerCancel = 8;
   RequestIds& request_ids = books_->request_ids();
   const SessionId id = books_->sessions().at(session_slot).id;
+  // The id is remembered even if it stands for nothing: its acquire may still be on its way.
   request_ids.ForgetCancelled(step.now.ms, kForgottenPerCancel);
   request_ids.Cancel(id, request_id, step.now.ms + books_->options().limits.cancel_remembered_ms);
 
@@ -210,6 +219,7 @@ void Admission::GrantSomeWaiters(const Step& step) {
   uint32_t left = books_->options().grants_per_call_max;
   uint64_t cost = 0;
   while (left > 0 && !wake_list.empty()) {
+    // An entry that ran out of cost puts itself back, behind all others: lanes take turns.
     const WakeList::Entry next = wake_list.Take();
     const uint32_t spent = next.lane.flow_slot != kNoFlow
                                ? GrantWaitersOf(step, next.lane, left)
@@ -228,6 +238,7 @@ uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_
   uint32_t cost = 0;
   while (cost < cost_max) {
     const auto next = name_space.waiting_for_sessions.upper_bound(name_space.wake_after);
+    // The walk is over. If the levels changed on its way, it begins once more.
     if (next == name_space.waiting_for_sessions.end()) {
       name_space.to_wake = std::exchange(name_space.wake_again, false);
       name_space.wake_after = {FlowKey{}, kNoKey};
@@ -236,6 +247,7 @@ uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_
     }
     name_space.wake_after = *next;
     const LaneRef ref{books_->flows().Find(next->first), next->second};
+    // A lane that is in the wake list itself is left to that entry.
     const bool in_list = books_->flows().lane(ref).to_wake;
     cost += in_list ? 1 : GrantWaitersOf(step, ref, cost_max - cost);
   }
@@ -260,12 +272,15 @@ uint32_t Admission::GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_
     const uint64_t looks = waiting_->queues().looks() - looks_before;
     return std::max<uint32_t>(1, ended + static_cast<uint32_t>(looks));
   };
+  // The level may have changed: waiters that were set aside for it come back first. Then the
+  // classes, prioritized waiters before others.
   waiting_->RestoreLine(ref);
   for (size_t i = 0; i < 2; ++i) {
     for (;;) {
       // A key goes with its last waiter, if it has no token.
       const WaiterSlot first = waiting_->FirstInLine(ref, i);
       if (first == kNoWaiter) break;
+      // Not before one wait has ended: every piece makes progress.
       if (ended > 0 && cost() >= cost_max) {
         books_->wake_list().Add(ref);
         return cost();
@@ -285,7 +300,9 @@ uint32_t Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
   const RefusedBy limit =
       room_->LimitOf(flow, waiter.lane.key_slot, waiter.session_slot, waiter.count);
   if (limit != RefusedBy::kNone && !flow.shadow) return 0;
+  // A group is looked at whole: granted, refused, or moved to another line.
   if (waiting_->queues().GroupOf(slot) != nullptr) return groups_->Serve(step, slot);
+  // A limit of the server refuses the waiter: no room in its lane would help.
   if (const RefusedBy full = room_->ServerLimit(); full != RefusedBy::kNone) {
     waiting_->Answer(step, slot, books_->Refuse(waiter.lane, TokenStatus::kTooManyRequest, full));
     return 1;

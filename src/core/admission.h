@@ -1,8 +1,7 @@
-// Admission: who gets a token now, who waits for one, and who is told which limit is in the way.
+// Admission: grants, queues or refuses acquires, and grants waiters the room that calls make.
 //
-// Thread: loop. Admission issues tokens where Room finds no limit in the way, and grants waiters
-// the room that calls have made. Every call that may make room puts lanes into the wake list, and
-// Core ends the call with GrantWaiters.
+// Thread: loop. Room says which limit is in the way. A call that may make room puts lanes into the
+// wake list; Core ends that call with GrantWaiters.
 #ifndef NOWCALLS_CORE_ADMISSION_H_
 #define NOWCALLS_CORE_ADMISSION_H_
 
@@ -38,16 +37,16 @@ class Admission {
                                        const AcquireRequest& request, WaitTicket ticket);
   TokenStatus Cancel(const Step& step, SessionSlot session_slot, uint64_t request_id);
 
-  // Works the wake list off. While some waiters are left to OnTime, waiters of later calls stand
-  // behind them: otherwise calls that are bounded each would grant all of them together.
+  // Works off a piece of the wake list. While OnTime has some left, later calls grant none, so the
+  // bound of one piece holds for many calls together.
   void GrantWaiters(const Step& step) {
     if (!is_behind_ && !books_->wake_list().empty()) GrantSomeWaiters(step);
   }
-  // Goes on with waiters that a call has left.
+  // Continues with waiters that a call has left.
   void OnTime(const Step& step) {
     if (is_behind_) GrantSomeWaiters(step);
   }
-  // Whether a call has left waiters to OnTime.
+  // A call has left waiters to OnTime.
   bool is_behind() const { return is_behind_; }
 
  private:

@@ -33,7 +33,7 @@ size_t CountTokens(const AnyItems& items) {
 
 }  // namespace
 
-// The keys of the items' lanes. Those that got neither a token nor a waiter are erased at the end.
+// The keys of the items' lanes. Keys without token and waiter are erased at the end.
 class Groups::Lanes {
  public:
   Lanes(FlowTable* flows, const Items* items) : flows_(flows), items_(items) {}
@@ -41,7 +41,7 @@ class Groups::Lanes {
     for (const Item& item : *items_) {
       const KeySlot key = item.lane.key_slot;
       if (key == kNoKey) continue;
-      // It may have been erased with the waiter.
+      // The key may have been erased with the waiter; another flow may have its slot.
       const bool exists = flows_->keys().at(key).flow_slot == item.lane.flow_slot;
       if (exists) flows_->EraseKeyIfUnused(key);
     }
@@ -57,7 +57,7 @@ class Groups::Lanes {
 std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot session_slot,
                                                 const AcquireAllRequest& request,
                                                 WaitTicket ticket) {
-  // A request that cannot be granted, or was asked before.
+  // 1. A request that cannot be granted, or was asked before.
   Items items = InOrder(request);
   for (const Item& item : items) {
     if (item.flow.value <= 0 || item.count < 1 || item.count > kCountMax) {
@@ -69,7 +69,7 @@ std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot se
     if (AnswerByRequestId(step, session_slot, items, request, ticket, &answer)) return answer;
   }
 
-  // Refusals that no wait helps.
+  // 2. Refusals that no wait helps.
   const Lanes lanes(&books_->flows(), &items);
   if (auto refused = FindLanes(step, &items, /*is_new=*/true)) return refused;
   if (const RefusedBy full = ServerLimit(items); full != RefusedBy::kNone) {
@@ -77,13 +77,15 @@ std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot se
   }
   if (auto refused = FindOverLevel(step, session_slot, &items)) return refused;
 
-  // The first lane in the way, if any.
+  // 3. With room in all lanes the rates are asked, all before the first is taken.
   const Item* in_way = FirstInTheWay(session_slot, request.prioritized, UINT64_MAX, {}, &items);
   if (in_way == nullptr) {
     if (auto refused = AskRates(step, request.prioritized, &items)) return refused;
     return Grant(step, {session_slot, request.request_id, request.hold_ms, request.prioritized},
                  items);
   }
+  // 4. A wait in the line of the first lane in the way. Holding the room of the other lanes
+  // meanwhile would keep it from everybody, and two groups could wait for each other.
   const AcquireRequest one{.flow = in_way->flow,
                            .count = in_way->count,
                            .prioritized = request.prioritized,
@@ -107,16 +109,20 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
   Items items = ItemsOf(*waiting_->queues().GroupOf(slot));
   const auto cost = static_cast<uint32_t>(items.size());
   const Lanes lanes(&books_->flows(), &items);
+  // Rules of other lanes may have been removed or drained during the wait.
   if (auto refused = FindLanes(step, &items, /*is_new=*/false)) {
     waiting_->AnswerAll(step, slot, *std::move(refused));
     return cost;
   }
+  // Another lane is in the way: the group moves into its line, full or not, to the place of its
+  // arrival. A move wakes no lane, so moves end.
   const Item* in_way = FirstInTheWay(waiter.session_slot, waiter.prioritized,
                                      waiting_->queues().NumberOf(slot), waiter.lane, &items);
   if (in_way != nullptr) {
     waiting_->Move(slot, in_way->lane, static_cast<uint32_t>(in_way->count));
     return cost;
   }
+  // All lanes have room. A limit of the server, or a rate, refuses the group for good.
   if (const RefusedBy full = ServerLimit(items); full != RefusedBy::kNone) {
     waiting_->AnswerAll(step, slot, RefuseAll(items, TokenStatus::kTooManyRequest, full));
     return cost;
@@ -125,6 +131,7 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
     waiting_->AnswerAll(step, slot, *std::move(refused));
     return cost;
   }
+  // The grant comes before the answer: it reads params from the group, which ends with the wait.
   books_->Count(&books_->flows().at(waiter.lane.flow_slot),
                 [](FlowCounters* c) { ++c->granted_from_queue; });
   AcquireAllAnswer granted = Grant(
@@ -143,6 +150,7 @@ Groups::Items Groups::InOrder(const AcquireAllRequest& request) {
                      .param = item.param,
                      .rate = item.rate});
   }
+  // One order for all groups, whatever the order of a request: all look at lanes alike.
   const auto order = [](const Item& item) {
     const Param param = item.param.value_or(Param{});
     return std::tuple(item.flow.value, item.param.has_value(), param.type, param.bytes, item.rate);
@@ -203,8 +211,8 @@ bool Groups::AnswerByRequestId(const Step& step, SessionSlot session_slot, const
   return waiter != kNoWaiter && AnswerOfWaiter(step, waiter, items, request, ticket, answer);
 }
 
-// The live tokens of the request id are the answer if they are those that the request asks for, no
-// more and no less. A part of a group is no group. Rates were taken with them, and are not again.
+// The live tokens of the request id are the answer if they are exactly those that the request asks
+// for: a part of a group is no group. Rates were taken with the tokens, and are not taken again.
 AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_slot,
                                         const Items& items, uint64_t request_id) {
   AcquireAllAnswer answer{.status = TokenStatus::kOk,
@@ -235,8 +243,8 @@ AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_sl
   return RefuseAll(items, TokenStatus::kBadRequest, RefusedBy::kRequestId);
 }
 
-// As Admission::AnswerOfWaiter. If the request does not wait, those behind the place that it gives
-// up still come before it: their lane is in the wake list.
+// As Admission::AnswerOfWaiter. If the request does not wait, the waiters behind the place that it
+// gives up still come before it: their lane is in the wake list (Waiting::AreAhead).
 bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& items,
                             const AcquireAllRequest& request, WaitTicket ticket,
                             std::optional<AcquireAllAnswer>* answer) {
@@ -265,8 +273,8 @@ bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& item
   return true;
 }
 
-// Finds the lane of each item, and makes the keys that there are not. An answer: the first item
-// that its rule refuses, whatever room there is.
+// Finds the lane of each item, and makes missing keys. An answer: the first item that its rule
+// refuses, whatever room there is.
 std::optional<AcquireAllAnswer> Groups::FindLanes(const Step& step, Items* items, bool is_new) {
   for (Item& item : *items) {
     if (auto refused = FindLane(step, &item, is_new)) return refused;
@@ -275,6 +283,7 @@ std::optional<AcquireAllAnswer> Groups::FindLanes(const Step& step, Items* items
 }
 
 std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, bool is_new) {
+  // The rule. The refusal of an item of the wrong kind is counted under the other rule.
   FlowTable& flows = books_->flows();
   const FlowSlot slot = flows.Find(item->key());
   if (slot == kNoFlow || !flows.at(slot).active()) {
@@ -284,6 +293,7 @@ std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, b
     }
     return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item->flow};
   }
+  // The lane: the flow's, or that of the value. Rates have no lane of their own.
   Flow& flow = flows.at(slot);
   item->lane = {slot};
   if (flow.keyed && !item->rate) {
@@ -293,6 +303,7 @@ std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, b
     }
     item->lane.key_slot = flows.FindOrAddKey(slot, *item->param);
   }
+  // A group that has waited was counted, by kind and by the guard, when it came.
   if (is_new && item->rate) {
     other_kind_->OnRequest(&flow);
   } else if (is_new) {
@@ -311,7 +322,8 @@ RefusedBy Groups::ServerLimit(const Items& items) const {
   return tokens == 0 ? RefusedBy::kNone : room_->ServerLimit(tokens);
 }
 
-// An answer: the first item that asks for more than its rule allows to anybody.
+// An answer: the first item that asks for more than its rule allows with all room free. Shadow mode
+// lets any pass.
 std::optional<AcquireAllAnswer> Groups::FindOverLevel(const Step& step, SessionSlot session_slot,
                                                       Items* items) {
   for (Item& item : *items) {
@@ -356,8 +368,8 @@ AcquireAllAnswer Groups::RefuseRate(const Step& step, const Item& item) {
   return refused;
 }
 
-// The first item whose lane has no room for it, or waiters that are before it; null: none. In the
-// lane that it stands in, the group is the first.
+// The first item whose lane has no room for it, or waiters ahead of it; null: none. `number`: the
+// group's arrival. In the lane that it stands in, the group is the first.
 const Groups::Item* Groups::FirstInTheWay(SessionSlot session_slot, bool prioritized,
                                           uint64_t number, const LaneRef& standing_in,
                                           Items* items) {
@@ -378,6 +390,7 @@ const Groups::Item* Groups::FirstInTheWay(SessionSlot session_slot, bool priorit
 AcquireAllAnswer Groups::Grant(const Step& step, const Terms& terms, const Items& items) {
   std::vector<const Item*> in_request(items.size());
   for (const Item& item : items) in_request[item.position] = &item;
+  // A rate is concluded here, after every other item has passed: a refusal burns no calls.
   AcquireAllAnswer answer{.status = TokenStatus::kOk};
   answer.tokens.reserve(items.size());
   for (const Item* item : in_request) {
@@ -402,7 +415,7 @@ GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item
                                                     .count = static_cast<uint32_t>(item.count),
                                                     .request_id = terms.request_id,
                                                     .hold_ms = terms.hold_ms});
-  // At its cap now, the session may have waiters that no longer stand in the way of others.
+  // Now at its cap, the session may have waiters that no longer stop the others.
   if (flow.held_by_session != nullptr) books_->wake_list().Add(item.lane);
   const TokenEntry& entry = books_->tokens().at(token);
   return {books_->IdOf(entry), Fence{entry.fence}, entry.deadline_ms - step.now.ms, flow.terms()};
@@ -420,7 +433,7 @@ AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy 
   return answer;
 }
 
-// No rule's doing. It is counted under the first flow, if that exists.
+// A refusal by no single rule. Counted under the first item's flow, if that exists.
 AcquireAllAnswer Groups::RefuseAll(const Items& items, TokenStatus status, RefusedBy limit) {
   const FlowSlot slot = books_->flows().Find(items.front().key());
   if (slot != kNoFlow) books_->Refuse({slot}, status, limit);

@@ -1,18 +1,11 @@
 // Groups: acquire_all, which takes all items of a request, tokens and rates, or none.
 //
-// Thread: loop. A group is the request's items in a fixed order: by flow id, then by parameter.
-// All of them are granted in one call, and so in one batch.
+// Thread: loop. A group is the items in a fixed order: by flow id, then parameter. All are granted
+// in one call, and so in one batch.
 //
-// A group that waits holds nothing, so no two groups can wait for each other. It stands in one line
-// only, that of the first of its lanes that is in the way. When its turn comes there, all items are
-// looked at. If another lane is in the way by then, the group moves into that one's line, to the
-// place that its arrival gives it. The line that it leaves goes on without it.
-//
-// Items that are rates are asked when all lanes have room, and taken with the grant. A rate that is
-// in the way refuses the group at once, and no rate has been taken then.
-//
-// Groups asks Room for limits, Waiting for lines and Rates for rates. It knows tokens only through
-// Books.
+// A waiting group holds nothing and stands in one line: that of its first lane in the way. In its
+// turn there it is granted, refused, or moved to the line of the next lane in the way, by arrival.
+// Rates do not wait: one in the way refuses the group, and no rate is taken.
 #ifndef NOWCALLS_CORE_GROUPS_H_
 #define NOWCALLS_CORE_GROUPS_H_
 
@@ -42,9 +35,8 @@ class Groups {
   // See Core.
   std::optional<AcquireAllAnswer> Acquire(const Step& step, SessionSlot session_slot,
                                           const AcquireAllRequest& request, WaitTicket ticket);
-  // The turn of a group has come in its lane, which has room for it: it is granted or refused, or
-  // it moves into the line of another lane. Returns how many items it has.
-  // REQUIRES: the waiter is a group, and the first in line.
+  // Serves a group in its turn; returns its number of items.
+  // REQUIRES: the waiter is a group, first in a line whose lane has room for it.
   uint32_t Serve(const Step& step, WaiterSlot slot);
 
  private:

@@ -7,7 +7,7 @@
 namespace nowcalls::core {
 namespace {
 
-// Of a record of a block: type, key, size and what is of a fixed size in the value.
+// Of a record of a block: type, key, size and the value's parts of a fixed size.
 size_t FixedBytes(size_t entries) {
   if (entries == 0) return 0;
   return 1 + ledger::kHistoryKeyBytes + sizeof(uint32_t) + ledger::HistoryFixedBytes(entries);
@@ -26,6 +26,7 @@ History::History(uint32_t entries_max)
       block_max_(std::min<size_t>(entries_max, ledger::kHistoryBlockMax)) {}
 
 Status History::Load(ledger::HistoryBlock block) {
+  // Also against the block before: a lost row of the ledger shows as a gap.
   const ledger::HistoryEntry* before = blocks_.empty() ? nullptr : &blocks_.back().back();
   for (const ledger::HistoryEntry& entry : block) {
     const std::string where = "history: entry " + std::to_string(entry.sequence);
@@ -44,6 +45,7 @@ Status History::Load(ledger::HistoryBlock block) {
 
 void History::Add(ledger::HistoryEntry entry) {
   if (entries_max_ == 0) return;
+  // A recorded block never grows: its row is in the ledger.
   if (unrecorded_ == 0 || blocks_.back().size() == block_max_) {
     blocks_.emplace_back();
     ++unrecorded_;
@@ -54,10 +56,12 @@ void History::Add(ledger::HistoryEntry entry) {
       ledger::HistoryTextBytes(entry) + FixedBytes(block.size() + 1) - FixedBytes(block.size());
   block.push_back(std::move(entry));
   ++size_;
+  // A mass of ends may displace entries of its own batch; these are never written.
   if (has_surplus()) DropOldest();
 }
 
 void History::Record(ledger::CommitBatch* batch) {
+  // The last `unrecorded_` blocks are new.
   RecordDrops(batch);
   for (size_t i = blocks_.size() - unrecorded_; i < blocks_.size(); ++i) {
     blocks_[i].shrink_to_fit();
@@ -82,11 +86,12 @@ HistoryPage History::Page(uint64_t cursor, uint32_t limit) const {
   HistoryPage page;
   if (blocks_.empty()) return page;
   const uint64_t oldest = first_sequence();
-  // Entries that the cursor stood at may have been dropped since, and a cursor may be made up.
+  // The cursor's entries may have been dropped since, and a peer may invent a cursor: clamp it.
   uint64_t before = next_sequence_;
   if (cursor != 0) before = std::clamp(cursor, oldest, next_sequence_);
   const uint64_t first = before - std::min<uint64_t>(limit, before - oldest);
   page.entries.reserve(before - first);
+  // From the block that holds the newest wanted entry backwards.
   auto behind = std::upper_bound(
       blocks_.begin(), blocks_.end(), before - 1,
       [](uint64_t n, const ledger::HistoryBlock& block) { return n < block.front().sequence; });
@@ -99,7 +104,7 @@ HistoryPage History::Page(uint64_t cursor, uint32_t limit) const {
   return page;
 }
 
-// Of those dropped only what the ledger holds needs a record.
+// Only a block that the ledger holds needs a record of its drop.
 void History::DropOldest() {
   const ledger::HistoryBlock& oldest = blocks_.front();
   if (blocks_.size() > unrecorded_) {

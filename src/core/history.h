@@ -1,13 +1,8 @@
 // History: the last ends of tokens that their holders did not bring about in time, for operators.
 //
-// Thread: loop. Bounded, oldest first out, in memory and in the ledger alike. A batch holds the
-// entries of the tokens that it ends, so after any crash the history is that of the batches that
-// survived. Entries are recorded when the batch is sealed: an entry that a mass reclaim displaces
-// before that is never written.
-//
-// Entries come and go in blocks. A block is one row of the ledger (ledger/history_entry.h); a batch
-// adds its entries in one or more blocks. A block is dropped as a whole, once the entries behind it
-// are enough: so up to a block more than the wanted number is held.
+// Thread: loop. Bounded, oldest first out, alike in memory and ledger. A batch holds the entries of
+// the tokens that it ends, so a crash keeps both or neither. Entries come and go in blocks, each a
+// row of the ledger (ledger/history_entry.h).
 #ifndef NOWCALLS_CORE_HISTORY_H_
 #define NOWCALLS_CORE_HISTORY_H_
 
@@ -29,31 +24,30 @@ struct HistoryPage {
 
 class History {
  public:
-  // Holds at least the last `entries_max` entries, and the entries before them in the same block:
-  // less than twice as many, and less than kHistoryBlockMax more, of those added here. 0: none.
+  // Holds at least the last `entries_max` entries; 0: none. Whole blocks make it less than twice as
+  // many, and less than kHistoryBlockMax more, of entries added here.
   explicit History(uint32_t entries_max);
 
-  // A block of the ledger, by ascending sequence. kCorruption when an entry is missing or out of
-  // order.
+  // A block of the ledger, by ascending sequence. kCorruption: an entry is missing or out of order.
   Status Load(ledger::HistoryBlock block);
 
-  // Gives the entry the next sequence.
+  // Sets the next sequence.
   void Add(ledger::HistoryEntry entry);
-  // Records what came and went since the last call, for the batch that is about to be sealed.
+  // Records entries added and blocks dropped since the last call. Call before the seal.
   void Record(ledger::CommitBatch* batch);
-  // How many bytes Record will append for what was added, but for one an entry beside parameters.
+  // Bytes that Record will append; one more an entry in a block with parameters.
   size_t unrecorded_bytes() const { return unrecorded_bytes_; }
 
-  // Whether the oldest block is not needed: a ledger may hold more than this server wants.
+  // The oldest block is not needed: a ledger may hold more than this server wants.
   bool has_surplus() const;
-  // Drops blocks that are not needed, and records that, until they held `entries_max` or more.
+  // Drops such blocks of `entries_max` entries or a little more, and records that.
   void DropSurplus(size_t entries_max, ledger::CommitBatch* batch);
 
-  // Newest first: the entries before the sequence `cursor`, or from the newest with 0.
+  // Newest first, before the sequence `cursor`; 0: from the newest.
   HistoryPage Page(uint64_t cursor, uint32_t limit) const;
 
   size_t size() const { return size_; }  // Entries.
-  // Oldest first, none of them empty.
+  // Oldest first, none empty.
   const std::deque<ledger::HistoryBlock>& blocks() const { return blocks_; }
 
  private:
