@@ -1,9 +1,8 @@
-// DeadlineCounter: how many live tokens fall due in each small span of time.
+// DeadlineCounter: live tokens by span of their deadlines.
 //
-// Thread: loop. It says when a scan can find something, and from which deadline on, without a timer
-// or an ordered entry for each token. Under a load of short calls every span is empty again before
-// it is due, and the ledger is never scanned. Uncommitted tokens count too, so the bound holds for
-// records that are still on their way to the disk.
+// Thread: loop. Says when a scan of the ledger can find something, and from which deadline on.
+// Short calls empty every span before it is due, and nothing is scanned. Uncommitted tokens count,
+// so the bound holds for records on their way to the disk.
 #ifndef NOWCALLS_CORE_DEADLINE_COUNTER_H_
 #define NOWCALLS_CORE_DEADLINE_COUNTER_H_
 
@@ -16,7 +15,7 @@ namespace nowcalls::core {
 
 class DeadlineCounter {
  public:
-  // The width of a span: a token is seen as due at most this much after its deadline.
+  // A token is seen as due at most this much after its deadline.
   static constexpr int64_t kSpanMs = 64;
 
   // REQUIRES: deadline_ms >= 0.
@@ -30,9 +29,9 @@ class DeadlineCounter {
   }
 
   bool empty() const { return spans_.empty(); }
-  // No counted deadline is below it. REQUIRES: !empty().
+  // No deadline is below it. REQUIRES: !empty().
   int64_t lowest_ms() const { return spans_.begin()->first * kSpanMs; }
-  // At this time every deadline of the lowest span has passed. REQUIRES: !empty().
+  // The lowest span has passed. REQUIRES: !empty().
   int64_t lowest_due_ms() const { return lowest_ms() + kSpanMs; }
 
  private:

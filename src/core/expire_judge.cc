@@ -22,7 +22,10 @@ ExpireDecision ExpireJudge::Decide(Instant now, TokenSlot slot, ExpireCause caus
   SessionState& session = books_->sessions().at(entry.session_slot);
   const int64_t hold_end_ms = flow.HoldEndMs(entry.issued_ms);
   const bool times_out = cause == ExpireCause::kResourceTimeout;
+  // The longest hold is over: no strategy may extend it.
   if (times_out && hold_end_ms <= now.ms) return ExpireDecision::Reclaim();
+  // The mass verdict is needed below. It is made now and not at the break, since only now it is
+  // known how many sessions went together.
   if (!session.online()) mass_expiry_->Judge(&session, now.ms, flow.client_offline_time_ms);
 
   const ExpiredToken token{.cause = cause,
@@ -40,6 +43,7 @@ ExpireDecision ExpireJudge::Decide(Instant now, TokenSlot slot, ExpireCause caus
                            .mass_offline = session.mass.mass};
   const ExpireDecision decision = strategy_->Decide(token, holder, now.ms);
 
+  // The answer may be a program's own: one into the past counts as none, a long one is cut.
   if (decision.kind() != ExpireDecision::Kind::kExtend) return decision;
   if (decision.until_ms() <= now.ms) return ExpireDecision::Leave();
   const int64_t until_ms = std::min(decision.until_ms(), now.ms + kExtendMsMax);

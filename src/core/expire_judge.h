@@ -1,7 +1,7 @@
 // ExpireJudge: what becomes of a token whose time is over.
 //
-// Thread: loop. It asks the expire strategy, tells it what it must know, and bounds its answer. It
-// ends nothing itself: Sweep and Absence do what it says. It may touch what MassExpiry may.
+// Thread: loop. Asks the expire strategy and bounds its answer; Sweep and Absence carry it out. It
+// may touch what MassExpiry may.
 #ifndef NOWCALLS_CORE_EXPIRE_JUDGE_H_
 #define NOWCALLS_CORE_EXPIRE_JUDGE_H_
 
@@ -19,11 +19,11 @@ class ExpireJudge {
  public:
   ExpireJudge(Books* books, MassExpiry* mass_expiry);
 
-  // The server is ready: restart grace counts from now.
+  // Restart grace counts from now.
   void Begin(Instant now) { ready_ = now; }
 
-  // An extension is into the future, and not further than kExtendMsMax. One for kResourceTimeout
-  // ends with the rule's longest hold. When that is over the token is reclaimed, unasked.
+  // An extension ends in the future, within kExtendMsMax; for kResourceTimeout also within the
+  // longest hold, behind which the token is reclaimed unasked.
   ExpireDecision Decide(Instant now, TokenSlot slot, ExpireCause cause);
 
  private:

@@ -1,8 +1,6 @@
-// FenceOrder: tokens in the order of their fences, however they come.
+// FenceOrder: sorts tokens by fence, digit by digit from the lowest.
 //
-// Thread: one. A sort by digits, from the lowest. For a million tokens, which come in the order of
-// their deadlines, a sort by comparisons takes four times as long. Add counts digits, since its
-// caller waits for the disk anyway.
+// Thread: one. std::sort takes four times as long for a million tokens in the order of deadlines.
 #ifndef NOWCALLS_CORE_FENCE_ORDER_H_
 #define NOWCALLS_CORE_FENCE_ORDER_H_
 
@@ -21,14 +19,13 @@ using FenceAndSlot = std::pair<uint64_t, TokenSlot>;
 
 class FenceOrder {
  public:
-  // Room for this many.
   void Reserve(size_t tokens);
 
   void Add(uint64_t fence, TokenSlot slot);
 
-  // All tokens that were added; equal fences in the order in which they came. Ends the adding.
+  // All tokens; equal fences in the order of Add. Once, after the last Add.
   const PopulatedVector<FenceAndSlot>& Sort();
-  // What Sort has returned.
+  // The result of Sort.
   const PopulatedVector<FenceAndSlot>& sorted() const { return tokens_; }
 
  private:

@@ -1,7 +1,7 @@
-// FutureTimes: what a ledger says of times behind its last batch.
+// FutureTimes: times of a ledger that are later than its last batch.
 //
-// Thread: one, during a load. No such time is written any more. A version of nowcalls that followed
-// a boot clock that was set back may have left some, and they are no reason to refuse a ledger.
+// Thread: one, during a load. Only an old version, which followed a boot clock that was set back,
+// wrote any. A ledger with such times is not refused.
 #ifndef NOWCALLS_CORE_FUTURE_TIMES_H_
 #define NOWCALLS_CORE_FUTURE_TIMES_H_
 
@@ -14,18 +14,17 @@ namespace nowcalls::core {
 
 class FutureTimes {
  public:
-  // When the last batch was sealed. Before it is known, every time is believed.
+  // When the last batch was sealed. Until this is called, every time is believed.
   void SetSealed(int64_t ledger_ms) { sealed_ms_ = ledger_ms; }
 
-  // The time that counts for `ms`: the last batch's if `ms` is behind that. describe() names the
-  // owner of the time, for the warning.
+  // `ms`, or the last batch's time if that is earlier. describe() names the owner for the warning.
   template <typename Describe>
   int64_t Believed(int64_t ms, Describe&& describe) {
     if (ms <= sealed_ms_) return ms;
     Note(describe(), ms);
     return sealed_ms_;
   }
-  // Whether `ms` has come. Notes the owner if it has not.
+  // Whether `ms` has come; notes the owner if not.
   template <typename Describe>
   bool HasCome(int64_t ms, Describe&& describe) {
     if (ms <= sealed_ms_) return true;
@@ -33,7 +32,7 @@ class FutureTimes {
     return false;
   }
 
-  // One sentence for the operator; empty if all times had come.
+  // For the operator; empty: all times had come.
   std::string Warning() const;
 
  private:

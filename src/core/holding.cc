@@ -8,6 +8,7 @@ TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId
                              TokenScope scope, CallOutcome outcome) {
   const TokenSlot slot = FindInScope(session_slot, token, scope);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
+  // Late by the present hold, since the grant or the last keep, and by the rule as it is now.
   const TokenEntry& entry = books_->tokens().at(slot);
   const int64_t held_ms = step.now.ms - entry.held_since_ms();
   const bool late = held_ms > books_->flows().at(entry.flow_slot).resource_timeout_ms;
@@ -23,7 +24,9 @@ KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId tok
   TokenEntry& entry = books_->tokens().at(slot);
   Flow& flow = books_->flows().at(entry.flow_slot);
   const int64_t left_ms = flow.HoldEndMs(entry.issued_ms) - step.now.ms;
-  if (left_ms <= 0) {  // The longest hold is over. No keep may hold up the sweep.
+  // The longest hold is over: the keep reclaims. OK with nothing left would tell the client
+  // nothing, and a deadline moved to now, again and again, would hold up the sweep.
+  if (left_ms <= 0) {
     absence_->EndToken(step, slot, EndReason::kResourceTimeout);
     return {TokenStatus::kAlreadyRelease};
   }
@@ -43,6 +46,7 @@ TokenSlot Holding::FindInScope(SessionSlot session_slot, TokenId token, TokenSco
   if (scope == TokenScope::kSession) return kNoToken;
   const SessionState& theirs = books_->sessions().at(holder);
   const SessionState& own = books_->sessions().at(session_slot);
+  // As in Sentinel, whose clients come back from another port, and so as another session.
   const bool fellow = theirs.kind == ledger::SessionKind::kSentinel &&
                       own.kind == ledger::SessionKind::kSentinel &&
                       theirs.name_space == own.name_space;

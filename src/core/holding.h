@@ -1,7 +1,7 @@
 // Holding: what a session does with the tokens that it holds.
 //
-// Thread: loop. A session can touch only tokens in the scope of the call: its own, or those of its
-// namespace. Holding ends and moves tokens.
+// Thread: loop. A session touches only tokens in the call's scope (TokenScope). Holding ends and
+// moves tokens.
 #ifndef NOWCALLS_CORE_HOLDING_H_
 #define NOWCALLS_CORE_HOLDING_H_
 
@@ -25,7 +25,7 @@ class Holding {
   KeepAnswer Keep(const Step& step, SessionSlot session_slot, TokenId token, TokenScope scope);
 
  private:
-  // kNoToken for a token that is unknown, has ended or is out of scope.
+  // kNoToken: unknown, ended or out of scope.
   TokenSlot FindInScope(SessionSlot session_slot, TokenId token, TokenScope scope) const;
 
   Books* const books_;

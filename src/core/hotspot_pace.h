@@ -47,8 +47,8 @@ class TokenBucket {
   int64_t tokens_ = 0;
 };
 
-// Passes a call every duration / limit. An earlier call waits for its moment, or is refused if that
-// is queueing_ms away. After a pause one request of up to `limit` calls passes at once.
+// Passes a call every duration / limit. An earlier call waits for its moment, or is refused from
+// queueing_ms on. After a pause one request of up to `limit` calls passes at once.
 class LeakyBucket {
  public:
   PaceAnswer Ask(int64_t now_ms, const Pace& pace, int64_t count) const;

@@ -6,6 +6,7 @@
 
 namespace nowcalls::core {
 
+// Flow and type are hashed apart from the bytes, so equal texts of two flows have different places.
 uint64_t KeyTable::HashOf(FlowSlot flow_slot, const Param& value) const {
   const uint64_t kind = uint64_t{flow_slot.value} << 8 | static_cast<uint8_t>(value.type);
   return KeyedHash(hash_key_, value.bytes) ^ MixBits(kind ^ hash_key_[0]);
@@ -17,6 +18,7 @@ KeySlot KeyTable::Find(FlowSlot flow_slot, const Param& value) const {
   });
 }
 
+// The caller counts the key in its flow (FlowTable::FindOrAddKey).
 KeySlot KeyTable::Add(FlowSlot flow_slot, const Param& value) {
   const KeySlot slot = keys_.Take();
   Key& key = keys_[slot];
@@ -39,6 +41,7 @@ size_t KeyTable::MemoryBytes() const {
   return keys_.used() * sizeof(Key) + index_.MemoryBytes() + text_bytes_;
 }
 
+// Ordered by flow, so a removed rule finds its waiters without a walk over all keys.
 void KeyTable::TrackWaiting(KeySlot slot) {
   const Key& key = keys_[slot];
   if (key.lane.waiting() > 0) {

@@ -1,10 +1,8 @@
 // KeyTable: the values of parameters that tokens hold or waiters ask for, each with its lane.
 //
-// Thread: loop. A key is a value under one flow. It exists while it has a token or a waiter, so its
-// counts are exact: nothing is ever evicted. Slots are stable and reused.
-//
-// Memory: some 105 bytes a key with its place in the index, and the bytes of a text of more
-// than 15.
+// Thread: loop. A key is a value under one flow, and exists while it has a token or a waiter. So
+// its counts are exact: nothing is evicted. Slots are stable and reused. Some 105 bytes a key, and
+// those of a text of more than 15.
 #ifndef NOWCALLS_CORE_KEY_TABLE_H_
 #define NOWCALLS_CORE_KEY_TABLE_H_
 
@@ -39,7 +37,7 @@ class KeyTable {
 
   // kNoKey if there is none.
   KeySlot Find(FlowSlot flow_slot, const Param& value) const;
-  // A new key. REQUIRES: there is none of the value.
+  // REQUIRES: the value has no key.
   KeySlot Add(FlowSlot flow_slot, const Param& value);
   // REQUIRES: neither tokens nor waiters.
   void Erase(KeySlot slot);
@@ -47,13 +45,13 @@ class KeyTable {
   Key& at(KeySlot slot) { return keys_[slot]; }
   const Key& at(KeySlot slot) const { return keys_[slot]; }
   size_t size() const { return index_.size(); }
-  // Memory held, in bytes.
   size_t MemoryBytes() const;
 
-  // The keys of a flow that have waiters, by slot. TrackWaiting: their number may have changed.
+  // Call when the key's first waiter came or its last one went.
   void TrackWaiting(KeySlot slot);
+  // The flow's keys with waiters, by slot.
   std::vector<KeySlot> WaitingOf(FlowSlot flow_slot) const;
-  // The same, as long as visit(KeySlot) returns true.
+  // The same, while visit(KeySlot) returns true.
   template <typename Visit>
   void VisitWaitingOf(FlowSlot flow_slot, Visit&& visit) const {
     for (auto it = waiting_.lower_bound({flow_slot, KeySlot(0)});
@@ -61,14 +59,14 @@ class KeyTable {
     }
   }
 
-  // Calls visit(KeySlot) for each key of the flow. Looks at all keys of the table.
+  // Each key of the flow; looks at all keys of the table.
   template <typename Visit>
   void ForEachOf(FlowSlot flow_slot, Visit&& visit) const {
     for (uint32_t i = 0; i < keys_.used(); ++i) {
       if (keys_[KeySlot(i)].flow_slot == flow_slot) visit(KeySlot(i));
     }
   }
-  // The values of all key slots are below this.
+  // All key slots are below this.
   uint32_t slots() const { return keys_.used(); }
 
  private:

@@ -18,6 +18,7 @@ const json* FieldReader::FindSet(const char* key) const {
   return value == nullptr || IsUnset(*value) ? nullptr : value;
 }
 
+// The first error wins: later fields may be wrong only because of it.
 void FieldReader::Fail(const char* key, std::string_view why) {
   if (error_->empty()) *error_ = prefix_ + key + suffix_ + " " + std::string(why);
 }
@@ -51,6 +52,7 @@ void FieldReader::Number(const char* key, double* out) {
 void FieldReader::Count(const char* key, double* out) {
   if (FindSet(key) == nullptr) return Fail(key, "is missing; it must be >= 0");
   Number(key, out);
+  // Also after a failed Number, whose error stands.
   if (!(*out >= 0)) Fail(key, "must be >= 0");
 }
 
@@ -66,6 +68,7 @@ std::optional<int64_t> FieldReader::IntegerIn(const char* key, int64_t min, int6
 
 std::string ExcerptOf(const json& value) {
   constexpr size_t kExcerptBytes = 60;
+  // ASCII: the cut below may not divide a character.
   std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
   if (text.size() > kExcerptBytes) text = text.substr(0, kExcerptBytes) + "...";
   return text;

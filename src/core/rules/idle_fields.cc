@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// When a field is without effect.
+// The rules under which a field is without effect.
 using When = bool (*)(const Rule& rule);
 
 bool Always(const Rule& /*rule*/) { return true; }
@@ -49,7 +49,7 @@ struct IdleField {  // NOLINT(clang-analyzer-optin.performance.Padding): in the 
   bool in_cluster = false;
 };
 
-// Rows of one reason stand together.
+// Rows of one kind and reason stand together: IdleFields makes one sentence of each run.
 constexpr IdleField kIdleFields[] = {
     {RuleKind::kFlow, "limitApp", "default", kAllApps},
     {RuleKind::kFlow, "strategy", "0", kByNumber},
@@ -86,6 +86,7 @@ constexpr IdleField kIdleFields[] = {
 
 // "controlBehavior 1"; empty: the object does not have the field, or it says nothing.
 std::string Said(const json& object, const IdleField& field) {
+  // The object that holds the field.
   const json* place = &object;
   if (field.in_cluster) {
     const auto cluster = object.find("clusterConfig");
@@ -94,6 +95,7 @@ std::string Said(const json& object, const IdleField& field) {
   }
   const auto value = place->find(field.key);
   if (value == place->end() || IsUnset(*value)) return {};
+  // A number may come as a string: fastjson reads both.
   if (value->is_string() && value->get_ref<const std::string&>() == field.neutral) return {};
   const auto number = IntegerOf(*value);
   if (number.has_value() && std::to_string(*number) == field.neutral) return {};
@@ -104,6 +106,7 @@ std::string Said(const json& object, const IdleField& field) {
 }  // namespace
 
 std::vector<std::string> IdleFields(const json& object, const Rule& rule) {
+  // One pass over the table: a row with another reason ends the sentence.
   const RuleKind kind = KindOf(rule);
   std::vector<std::string> sentences;
   std::string said;
