@@ -5,7 +5,7 @@
 // before the rule says due. It may touch: in sessions, the members of their absence; it ends tokens
 // and closes sessions through Books.
 //
-// An offline session without tokens does not outlive the call that made it so. So every part ends
+// An offline session without tokens does not outlive the call that made it so: every part ends
 // tokens through EndToken.
 #ifndef NOWCALLS_CORE_ABSENCE_H_
 #define NOWCALLS_CORE_ABSENCE_H_
@@ -43,7 +43,7 @@ class Absence {
   void EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note = {},
                 CallOutcome outcome = CallOutcome::kOk);
 
-  // The clientOfflineTime of a flow with tokens fell to this: brings checks of sessions forward.
+  // The clientOfflineTime of a flow with tokens fell to this: brings checks forward.
   void LowerOfflineTime(int64_t client_offline_time_ms);
 
   // Looks at up to Step::kDueLooksMax due tokens.
@@ -52,7 +52,7 @@ class Absence {
   Instant NextDeadline() const;
 
  private:
-  // Over the tokens of one session, in pieces: first the never due, then the spared.
+  // Over a session's tokens, in pieces: the never due, then the spared.
   struct Walk {
     SessionSlot session_slot;
     int64_t began_ms = 0;  // Asks about tokens that were due then.

@@ -1,7 +1,7 @@
 // Admission: grants, queues or refuses acquires, and grants waiters the room that calls make.
 //
-// Thread: loop. Room says which limit is in the way. A call that may make room puts lanes into the
-// wake list; Core ends that call with GrantWaiters.
+// Thread: loop. Room tells the limits. Calls that make room put lanes into the wake list and end
+// with GrantWaiters.
 #ifndef NOWCALLS_CORE_ADMISSION_H_
 #define NOWCALLS_CORE_ADMISSION_H_
 
@@ -37,8 +37,8 @@ class Admission {
                                        const AcquireRequest& request, WaitTicket ticket);
   TokenStatus Cancel(const Step& step, SessionSlot session_slot, uint64_t request_id);
 
-  // Works off a piece of the wake list. While OnTime has some left, later calls grant none, so the
-  // bound of one piece holds for many calls together.
+  // Works off a bounded piece of the wake list. While a rest waits for OnTime, later calls grant
+  // none: the bound holds for all together.
   void GrantWaiters(const Step& step) {
     if (!is_behind_ && !books_->wake_list().empty()) GrantSomeWaiters(step);
   }

@@ -69,7 +69,7 @@ struct AllItem {
   bool rate = false;             // It asks for calls a second: as RateRequest, without a token.
 };
 
-// All items or none. Other members: as AcquireRequest; the hold is each token's.
+// Other members: as AcquireRequest; the hold is each token's.
 struct AcquireAllRequest {
   // REQUIRES: 1 .. kAcquireAllMax, no two with the same flow, param and `rate`.
   std::span<const AllItem> items;
@@ -91,7 +91,7 @@ struct AcquireAllAnswer {
   TokenStatus status = TokenStatus::kFail;
   RefusedBy refused_by = RefusedBy::kNone;
   std::vector<GrantedToken> tokens{};  // Of the items, in their order; none when refused.
-  // The rule that refuses, or in whose queue the request waited; 0: no single rule.
+  // The rule that refuses, or whose queue it was in; 0: no single rule.
   FlowId flow{};
   int64_t now_calls = 0;  // As of AcquireAnswer, of this rule; 0 if its calls a second refuse.
   int64_t level = 0;
@@ -113,7 +113,7 @@ struct LateAnswer {
   std::optional<AcquireAllAnswer> all{};  // It was an acquire_all; `answer` is of no meaning.
 };
 
-// Asks for calls a second. Nothing is held or given back.
+// For calls a second: nothing is held.
 struct RateRequest {
   FlowId flow;
   int64_t count = 1;
@@ -176,7 +176,7 @@ struct ReclaimAnswer {
   bool more = false;  // Tokens are left.
 };
 
-// One piece of a reclaim over a namespace's flows, by id.
+// A piece by flow id.
 struct ReclaimPage {
   uint32_t reclaimed = 0;
   int64_t next_flow = 0;  // Where the next piece begins; 0: this was the last.
@@ -188,7 +188,7 @@ struct DrainAnswer {
   uint32_t tokens = 0;
 };
 
-// One piece of a namespace's drain; sums over the piece's rules.
+// A piece by flow id, and the sums of its rules.
 struct DrainPage {
   TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
   int64_t now_calls = 0;

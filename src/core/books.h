@@ -46,8 +46,8 @@ class Books {
 
   // --- Tables. ---
   const CoreOptions& options() const { return options_; }
-  // Fixed since construction: token_id_key, history_max, the bounds of cancels and values,
-  // expire_strategy and its times.
+  // Without effect: token_id_key, history_max, bounds of cancels and values, the expire strategy
+  // and its times.
   void SetOptions(const CoreOptions& options);
   FlowTable& flows() { return flows_; }
   const FlowTable& flows() const { return flows_; }
@@ -75,13 +75,12 @@ class Books {
   const FlowCounters& totals() const { return totals_; }
   bool IsFromBeforeRestart(const TokenEntry& entry) const { return entry.fence < first_fence_; }
 
-  // --- Work. ---
-  // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its
-  // steps, reads too; the engine charges the message.
+  // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its own,
+  // reads too; the engine charges the message.
   uint64_t& looks() const { return looks_; }
 
   // --- Sessions. ---
-  // The session has no connections yet. Without a client id it shows the display id.
+  // Without connections. Without a client id it shows the display id.
   SessionSlot OpenSession(const Step& step, const HelloRequest& request);
   // REQUIRES: no connections, no tokens, no check scheduled.
   void CloseSession(const Step& step, SessionSlot slot);
@@ -111,7 +110,6 @@ class Books {
     change(&totals_);
   }
 
-  // --- Seals. ---
   // Continues behind a ledger's last batch.
   void Resume(const ledger::Seal& last);
   // Gives out no fence below `next`, nor its id.

@@ -157,6 +157,7 @@ KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token, Toke
   return parts_->holding.Keep(step, session, token, scope);
 }
 
+// Without GrantsAtEnd: calls a second make no room, so callers use the part itself.
 Rates& Core::rates() { return parts_->rates; }
 
 TokenStatus Core::Reclaim(const Step& step, TokenId token, const AdminAct& act) {
@@ -252,12 +253,14 @@ Status Core::OnScanDone(const Step& step, const ledger::ScanResult& result) {
   return parts_->sweep.OnScanDone(step, result);
 }
 
+// The mark of an idle server lets a start tell the time of a reboot from idle time.
 Instant Core::NextMark() const { return parts_->seals.NextMark(); }
 
 void Core::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
   parts_->seals.Seal(step, clock, may_be_last);
 }
 
+// A cursor is its owner's, and for one call: neither a repeated call nor a stranger loses a page.
 Result<TokenPage> Core::ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
                                    uint32_t limit, uint64_t cursor) {
   return parts_->listings.Page(now, owner, filter, limit, cursor);
@@ -273,6 +276,7 @@ const WaitQueues& Core::wait_queues() const { return parts_->waiting.queues(); }
 
 const MassExpiry& Core::mass_expiry() const { return parts_->mass_expiry; }
 
+// For claims and refused sets, which change no limit, and so need no GrantsAtEnd.
 RuleBook& Core::rule_book() { return parts_->rule_book; }
 
 }  // namespace nowcalls::core

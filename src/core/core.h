@@ -1,14 +1,9 @@
-// Core: decides everything, does no I/O. Rules, tokens, sessions and sweep decisions.
+// Core: decides everything, does no I/O. The front of its parts, which src/core/README.md lists.
 //
-// Thread: loop. A pure state machine without clock, I/O, threads and globals. Time comes with each
-// call (Step); records leave in the open commit batch. The same calls give the same records and
-// answers, byte for byte: nothing depends on hash-map order.
+// Thread: loop. No clock, threads or globals: time comes with each call (Step), records leave in
+// the open commit batch. The same calls give the same records and answers, byte for byte.
 //
-// Core is the front of its parts; src/core/README.md lists them.
-//
-// Invariants kept here (src/README.md): 2 nowCalls is the sum of count over live tokens (Books);
-// 3 no grant when nowCalls + count > level (Room); 5 a token ends once, with a reason (Books);
-// 6 fences grow, ids never repeat (Books).
+// Keeps invariants 2, 5 and 6 (Books) and 3 (Room) of src/README.md.
 #ifndef NOWCALLS_CORE_CORE_H_
 #define NOWCALLS_CORE_CORE_H_
 
@@ -51,10 +46,10 @@ class Core {
   // --- Recovery, before anything else. ---
   // Takes the ledger's entities (core/loading.h). REQUIRES: before FinishLoad.
   Loading& loading();
-  // Loading::Finish. The core is usable only if this returns ok.
+  // Loading::Finish. Unless ok, the core is unusable.
   Status FinishLoad(const std::optional<ledger::Seal>& seal);
-  // Starts the restart grace: last, when the server is ready, and again if clients can connect only
-  // later. Gives out no fence below `fences_from`, nor its id (ledger/fence_line.h); 0: no bound.
+  // Starts the restart grace. Call last, and again if clients can connect only later. Gives out no
+  // fence below `fences_from`, nor its id (ledger/fence_line.h); 0: no bound.
   void Begin(Instant now, uint64_t fences_from = 0);
 
   // --- Sessions. ---
@@ -63,7 +58,7 @@ class Core {
   // kAlreadyExists: `exclusive`, while the client id is online as another instance, or as instance
   // 0 from another host. REQUIRES: CheckNamespace and CheckClientId (base/text.h) pass the names.
   Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
-  // A message of the session has come.
+  // A message came.
   void Heard(SessionSlot session, Instant now);
   // One connection of the session is gone: drops the waiters of `owner`. `display_id`: as in Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
@@ -76,27 +71,26 @@ class Core {
   // All tokens of the request in one batch, or none (core/groups.h). No value: as Acquire.
   std::optional<AcquireAllAnswer> AcquireAll(const Step& step, SessionSlot session,
                                              const AcquireAllRequest& request, WaitTicket ticket);
-  // Ends the tokens or the waiter of the session's request id: kReleaseOk, else kAlreadyRelease.
-  // Either way an acquire with the id is refused for cancel_remembered_ms.
+  // Ends the tokens or waiter of the request id: kReleaseOk, else kAlreadyRelease. Either way
+  // refuses acquires with the id for cancel_remembered_ms.
   TokenStatus Cancel(const Step& step, SessionSlot session, uint64_t request_id);
   // Removes the owner's waiters without an answer.
   void DropWaiters(const Step& step, uint32_t owner);
-  // The server ends: answers all waiters NOT_AVAILABLE, lets no later request wait, and records the
-  // windows of calls a second that survive a restart.
+  // The server ends: answers waiters NOT_AVAILABLE, lets no later request wait, records windows of
+  // calls a second that survive a restart.
   void CloseQueues(const Step& step);
   // In the order of decision. Call after each call that takes a Step.
   std::vector<LateAnswer> TakeLateAnswers();
-  // Tokens taken back from online sessions since the last call; recorded in the taking call's
-  // batch.
+  // Tokens taken back from online sessions since the last call; recorded in that step's batch.
   std::vector<Loss> TakeLosses();
   bool has_late_answers() const;
   // kReleaseOk; kAlreadyRelease: the token is unknown, ended or out of scope.
   TokenStatus Release(const Step& step, SessionSlot session, TokenId token,
                       TokenScope scope = TokenScope::kSession,
                       CallOutcome outcome = CallOutcome::kOk);
-  // Calls a second. They make no room: callers use the part.
+  // Calls a second.
   Rates& rates();
-  // Begins the hold anew. Behind the longest hold (maxHoldMs) ends the token: kAlreadyRelease.
+  // Begins the hold anew. Behind maxHoldMs it ends the token: kAlreadyRelease.
   KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token,
                   TokenScope scope = TokenScope::kSession);
 
@@ -113,9 +107,9 @@ class Core {
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                               const AdminAct& act);
-  // Stops or resumes grants of a rule. A drain survives restarts and changes of the rule, and ends
-  // with its removal. kOk, also without a change, with the sums of the chosen rules; kNoRuleExists.
-  // kResourceExhausted: as ReplaceRules on a low disk.
+  // Stops or resumes grants of a rule, across restarts and changes, until its removal. kOk, also
+  // without a change, with the sums of the chosen rules; kNoRuleExists. kResourceExhausted: as
+  // ReplaceRules on a low disk.
   Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
                             const AdminAct& act);
   // In pieces by flow id: take tokens of flows whose rule is in force or removed; drain rules in
@@ -128,7 +122,6 @@ class Core {
   // Rules by RPC and drains may take rule_bytes_while_disk_low_max. Ends and keeps go on.
   void SetDiskLow(bool low);
 
-  // --- Rules. ---
   // Replaces the sets of some namespaces (RuleSetRefs, core/rules/rule_set.h), or changes nothing.
   // A flowId may move between these. The error names the namespace.
   //   kInvalidArgument: an invalid name, or a flowId in two sets;
@@ -136,14 +129,12 @@ class Core {
   //   kResourceExhausted: a limit, but never flows_max for a set without new flow ids.
   // TakeNotices reports each set, except an RPC set without changes, which its caller reports.
   Status ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets);
-  // Claims and refused sets change no limit: callers use the part.
+  // Claims and refused sets.
   RuleBook& rule_book();
 
-  // --- Options. ---
   // Books::SetOptions.
   void SetOptions(const CoreOptions& options);
 
-  // --- Time. ---
   // Does a bounded piece of what has become due. Call at NextDeadline or later.
   void OnTime(const Step& step);
   // `has_room`: the batch of the next OnTime takes more due tokens (Step::due_max).
@@ -153,17 +144,16 @@ class Core {
   std::optional<ledger::ScanRequest> BeginScan(Instant now);
   Status OnScanDone(const Step& step, const ledger::ScanResult& result);
 
-  // --- Seals. ---
-  // When an idle server seals a clock mark, each minute, to tell a reboot's time from idle time.
+  // When an idle server seals a clock mark, each minute.
   Instant NextMark() const;
-  // Ends the batch: clock mark, watermark, history, seal. A clock mark comes at most once a second,
-  // and always if the batch may be the process's last.
+  // Ends the batch: clock mark (at most once a second, or if `may_be_last` of the process),
+  // watermark, history, seal.
   void Seal(const Step& step, const ClockSample& clock, bool may_be_last = false);
 
   // --- Views. ---
-  // Continues behind `cursor`; 0: begins. A cursor serves one call of its owner (a connection), so
-  // neither a repeated call nor a stranger loses a page. kNotFound: any other, or a forgotten one
-  // (listings_max, listings_per_connection_max, listing_idle_ms).
+  // Continues behind `cursor`; 0: begins. A cursor serves one call of its owner (a connection).
+  // kNotFound: any other, or a forgotten one (listings_max, listings_per_connection_max,
+  // listing_idle_ms).
   Result<TokenPage> ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
                                uint32_t limit, uint64_t cursor);
   std::vector<Notice> TakeNotices();

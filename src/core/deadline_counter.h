@@ -1,8 +1,7 @@
 // DeadlineCounter: live tokens by span of their deadlines.
 //
 // Thread: loop. Says when a scan of the ledger can find something, and from which deadline on.
-// Short calls empty every span before it is due, and nothing is scanned. Uncommitted tokens count,
-// so the bound holds for records on their way to the disk.
+// Uncommitted tokens count, so the bound holds for records on their way to the disk.
 #ifndef NOWCALLS_CORE_DEADLINE_COUNTER_H_
 #define NOWCALLS_CORE_DEADLINE_COUNTER_H_
 

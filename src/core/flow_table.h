@@ -1,8 +1,7 @@
 // FlowTable: flows by id and kind, their keys, and namespaces.
 //
-// Thread: loop. A flow id has at most two flows, one of each kind (nowcalls/flow_kind.h), with
-// nothing in common but the id. A flow exists while it has an active rule or live tokens. Slots are
-// stable and reused.
+// Thread: loop. A flow id has at most one flow of each kind (nowcalls/flow_kind.h). A flow exists
+// while it has an active rule or live tokens. Slots are stable and reused.
 #ifndef NOWCALLS_CORE_FLOW_TABLE_H_
 #define NOWCALLS_CORE_FLOW_TABLE_H_
 
@@ -41,7 +40,7 @@ namespace nowcalls::core {
 // Since the server started.
 struct FlowCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
-  // Acquires under a rule of calls a second, or requests for calls a second under another rule.
+  // Acquires under a rule of calls a second; requests for calls a second under another.
   uint64_t other_kind = 0;
   std::array<uint64_t, kEndReasonCount> ended{};           // By EndReason.
   std::array<uint64_t, kRefusedByCount> refused{};         // By RefusedBy.
@@ -65,7 +64,7 @@ struct alignas(1024) Flow {  // Never on two pages.
   bool level_by_session = false;  // Copies of what the rule says, as the next two.
   bool shadow = false;
   bool keyed = false;  // Of kind kValue: each value has a lane of its own.
-  // The rule was given up while tokens are out. It grants nothing; its times hold.
+  // Given up while tokens are out: grants nothing, but its times hold.
   bool removed = false;
   bool draining = false;         // In force, but an administrator has stopped its grants.
   bool says_rate = false;        // The rule says that its count limits calls a second.
@@ -80,7 +79,7 @@ struct alignas(1024) Flow {  // Never on two pages.
   int64_t client_offline_time_ms = 2000;
   int64_t max_hold_ms = 0;     // 0: no bound. See HoldEndMs.
   std::unique_ptr<Rule> rule;  // Null only while the flow is being made.
-  // nowCalls by session. Null until the first cap for clients, and without cap and tokens.
+  // nowCalls by session; null before the first cap, and without cap and tokens.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
 
   alignas(64) FlowCounters counters;
@@ -101,7 +100,7 @@ struct alignas(1024) Flow {  // Never on two pages.
 static_assert(sizeof(Flow) == 1024);
 static_assert(offsetof(Flow, counters) == size_t{2} * 64, "see PrefetchAt");
 
-// The last loads of a namespace's rules, in this run of the server.
+// Loads of a namespace's rules in this run.
 struct RuleLoads {
   int64_t loaded_ms = 0;   // When a set came into force; 0: none has.
   uint64_t warnings = 0;   // About the set in force (ParsedRules::warnings).
@@ -115,12 +114,11 @@ struct Namespace {
   uint32_t sessions = 0;               // Online or offline.
   absl::btree_set<FlowKey> rule_keys;  // Flows of its active rules.
   uint32_t removed_rules = 0;
-  // Lanes that have waiters and a level by sessions online.
+  // Lanes with waiters and a level by sessions.
   using FlowAndKey = std::pair<FlowKey, KeySlot>;
   absl::btree_set<FlowAndKey> waiting_for_sessions;
   uint64_t levels_changed = 0;  // How often the levels of these lanes have changed.
-  // In the wake list. The walk over these lanes continues behind `wake_after`; `wake_again`: then
-  // once more.
+  // In the wake list. The walk continues behind `wake_after`; if `wake_again`, it begins once more.
   bool to_wake = false;
   bool wake_again = false;
   FlowAndKey wake_after{FlowKey{}, kNoKey};  // Flow ids begin with 1.
@@ -133,11 +131,11 @@ struct Namespace {
 
 class FlowTable {
  public:
-  // `hash_key` spreads flow ids, often consecutive.
+  // `hash_key` spreads flow ids.
   explicit FlowTable(const std::array<uint64_t, 2>& hash_key)
       : hash_key_(hash_key), keys_(hash_key) {}
 
-  // kNoFlow if there is none.
+  // kNoFlow: none.
   FlowSlot Find(const FlowKey& key) const;
   // The existing ones: at most two, the rule of the flow first.
   std::vector<FlowSlot> FindAll(const FlowChoice& choice) const;
@@ -176,7 +174,7 @@ class FlowTable {
   Namespace& name_space(NamespaceSlot slot) { return namespaces_[slot]; }
   const Namespace& name_space(NamespaceSlot slot) const { return namespaces_[slot]; }
   size_t namespaces() const { return namespace_slots_.size(); }
-  // Namespace slots are below this; free ones have no name.
+  // A bound of slots; free ones have no name.
   uint32_t namespace_slots() const { return namespaces_.used(); }
 
   // The level: calls at once in the lane; 0 without an active rule. Of a flow with a parameter: of
@@ -186,14 +184,14 @@ class FlowTable {
     if (!flow.active()) return 0;
     return Shared(flow, key == kNoKey ? flow.lane.level_count : CountOf(flow, key));
   }
-  // Of a value of the flow's parameter, with or without a key.
+  // Of a value, with or without a key.
   int64_t LevelOfValue(FlowSlot slot, const Param& value) const {
     const Flow& flow = at(slot);
     return flow.active() ? Shared(flow, core::CountOf(*flow.rule, value)) : 0;
   }
-  // Calls that one session may hold, at least 1; INT64_MAX without a cap for clients.
+  // Calls that a session may hold, at least 1; INT64_MAX without a cap for clients.
   int64_t CapOf(const Flow& flow) const;
-  // Calls that the session may still get; negative over the cap; INT64_MAX without one.
+  // Calls that the session may still get; may be negative.
   int64_t CapLeft(const Flow& flow, SessionSlot session) const {
     if (flow.held_by_session == nullptr || !flow.rule->capped()) return INT64_MAX;
     const auto held = flow.held_by_session->find(session);
@@ -241,8 +239,7 @@ class FlowTable {
   size_t rules_ = 0;
 };
 
-// kInvalidArgument: the choice names no kind, and the id's flows are of two namespaces, so an act
-// on one would hit the other.
+// kInvalidArgument: without a kind, a choice of flows of two namespaces would hit the wrong one.
 Status CheckOneNamespace(const FlowTable& flows, const FlowChoice& choice);
 
 // The id's flow of the other kind, if that has an active rule; else kNoFlow.

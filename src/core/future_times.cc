@@ -2,7 +2,8 @@
 
 namespace nowcalls::core {
 
-// The warning names the first time and counts the others: one line for a ledger.
+// Such times are no reason to refuse a ledger. The warning names the first and counts the others:
+// one line for a ledger.
 void FutureTimes::Note(const std::string& what, int64_t ms) {
   if (count_++ > 0) return;
   first_ = what + " by " + std::to_string(ms - sealed_ms_) + " ms";

@@ -1,7 +1,6 @@
 // FutureTimes: times of a ledger that are later than its last batch.
 //
-// Thread: one, during a load. Only an old version, which followed a boot clock that was set back,
-// wrote any. A ledger with such times is not refused.
+// Thread: one, during a load. Only an old version wrote any, after a boot clock was set back.
 #ifndef NOWCALLS_CORE_FUTURE_TIMES_H_
 #define NOWCALLS_CORE_FUTURE_TIMES_H_
 
@@ -14,10 +13,10 @@ namespace nowcalls::core {
 
 class FutureTimes {
  public:
-  // When the last batch was sealed. Until this is called, every time is believed.
+  // Of the last batch. Before this call every time is believed.
   void SetSealed(int64_t ledger_ms) { sealed_ms_ = ledger_ms; }
 
-  // `ms`, or the last batch's time if that is earlier. describe() names the owner for the warning.
+  // The earlier of `ms` and the last batch. describe() names the owner for the warning.
   template <typename Describe>
   int64_t Believed(int64_t ms, Describe&& describe) {
     if (ms <= sealed_ms_) return ms;

@@ -1,7 +1,7 @@
 // Groups: acquire_all, which takes all items of a request, tokens and rates, or none.
 //
-// Thread: loop. A group is the items in a fixed order: by flow id, then parameter. All are granted
-// in one call, and so in one batch.
+// Thread: loop. A group is the items in a fixed order, by flow id, then parameter, granted in one
+// call and batch.
 //
 // A waiting group holds nothing and stands in one line: that of its first lane in the way. In its
 // turn there it is granted, refused, or moved to the line of the next lane in the way, by arrival.

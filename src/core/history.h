@@ -1,8 +1,7 @@
 // History: the last ends of tokens that their holders did not bring about in time, for operators.
 //
-// Thread: loop. Bounded, oldest first out, alike in memory and ledger. A batch holds the entries of
-// the tokens that it ends, so a crash keeps both or neither. Entries come and go in blocks, each a
-// row of the ledger (ledger/history_entry.h).
+// Thread: loop. Bounded, oldest first out, alike in memory and ledger. A batch that ends tokens
+// holds their entries, in blocks: rows of the ledger (ledger/history_entry.h).
 #ifndef NOWCALLS_CORE_HISTORY_H_
 #define NOWCALLS_CORE_HISTORY_H_
 
@@ -24,8 +23,8 @@ struct HistoryPage {
 
 class History {
  public:
-  // Holds at least the last `entries_max` entries; 0: none. Whole blocks make it less than twice as
-  // many, and less than kHistoryBlockMax more, of entries added here.
+  // Holds the last `entries_max` entries; 0: none. Whole blocks add less than as many again, and
+  // less than kHistoryBlockMax, to entries added here.
   explicit History(uint32_t entries_max);
 
   // A block of the ledger, by ascending sequence. kCorruption: an entry is missing or out of order.
@@ -38,9 +37,9 @@ class History {
   // Bytes that Record will append; one more an entry in a block with parameters.
   size_t unrecorded_bytes() const { return unrecorded_bytes_; }
 
-  // The oldest block is not needed: a ledger may hold more than this server wants.
+  // The ledger held more than this server wants.
   bool has_surplus() const;
-  // Drops such blocks of `entries_max` entries or a little more, and records that.
+  // Drops and records such blocks, of `entries_max` entries or a little more.
   void DropSurplus(size_t entries_max, ledger::CommitBatch* batch);
 
   // Newest first, before the sequence `cursor`; 0: from the newest.

@@ -1,8 +1,7 @@
 // TokenBucket and LeakyBucket: calls a second of one value under sentinel-golang's hotspot rules.
 //
 // Thread: loop; plain values. Semantics: its rejectTrafficShapingController and
-// throttlingTrafficShapingController. Ask says what some calls would get; Take takes them. After
-// IdleAfterMs an unused bucket is as good as a new one.
+// throttlingTrafficShapingController. Unused for IdleAfterMs, a bucket is as good as new.
 #ifndef NOWCALLS_CORE_HOTSPOT_PACE_H_
 #define NOWCALLS_CORE_HOTSPOT_PACE_H_
 
@@ -25,14 +24,13 @@ struct Pace {
   int64_t queueing_ms = 0;     // Leaky bucket: waits are shorter than this.
 };
 
-// Holds at most limit + burst tokens, full at first. Refills `limit` a duration, at a request more
-// than a duration after the last refill.
+// Holds up to limit + burst tokens, full at first. Refills `limit` a duration, at the first request
+// more than a duration after the last refill.
 class TokenBucket {
  public:
   PaceAnswer Ask(int64_t now_ms, const Pace& pace, int64_t count) const;
-  // REQUIRES: by Ask `count` pass at `now_ms`.
+  // REQUIRES: Ask lets `count` pass at `now_ms`.
   void Take(int64_t now_ms, const Pace& pace, int64_t count);
-  // When the bucket is full again, after its last use.
   static int64_t IdleAfterMs(const Pace& pace);
 
  private:
@@ -52,7 +50,7 @@ class TokenBucket {
 class LeakyBucket {
  public:
   PaceAnswer Ask(int64_t now_ms, const Pace& pace, int64_t count) const;
-  // REQUIRES: by Ask `count` pass at `now_ms`, at once or later.
+  // REQUIRES: Ask lets `count` pass at `now_ms`, at once or later.
   void Take(int64_t now_ms, const Pace& pace, int64_t count);
   static int64_t IdleAfterMs(const Pace& pace) { return pace.duration_ms + pace.queueing_ms + 1; }
 

@@ -1,8 +1,7 @@
-// KeyTable: the values of parameters that tokens hold or waiters ask for, each with its lane.
+// KeyTable: values of parameters under their flows, each with its lane.
 //
-// Thread: loop. A key is a value under one flow, and exists while it has a token or a waiter. So
-// its counts are exact: nothing is evicted. Slots are stable and reused. Some 105 bytes a key, and
-// those of a text of more than 15.
+// Thread: loop. A key exists while it has a token or a waiter. None is evicted: counts are exact.
+// Slots are stable and reused. Some 105 bytes a key, and those of a text of more than 15.
 #ifndef NOWCALLS_CORE_KEY_TABLE_H_
 #define NOWCALLS_CORE_KEY_TABLE_H_
 
@@ -32,10 +31,10 @@ struct Key {
 
 class KeyTable {
  public:
-  // Clients choose values; `hash_key` keeps them from choosing the places.
+  // `hash_key` keeps clients from choosing places.
   explicit KeyTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
 
-  // kNoKey if there is none.
+  // kNoKey: none.
   KeySlot Find(FlowSlot flow_slot, const Param& value) const;
   // REQUIRES: the value has no key.
   KeySlot Add(FlowSlot flow_slot, const Param& value);
@@ -47,7 +46,7 @@ class KeyTable {
   size_t size() const { return index_.size(); }
   size_t MemoryBytes() const;
 
-  // Call when the key's first waiter came or its last one went.
+  // The key's first waiter may have come, or its last gone.
   void TrackWaiting(KeySlot slot);
   // The flow's keys with waiters, by slot.
   std::vector<KeySlot> WaitingOf(FlowSlot flow_slot) const;
@@ -59,7 +58,7 @@ class KeyTable {
     }
   }
 
-  // Each key of the flow; looks at all keys of the table.
+  // Each key of the flow, by a walk over all keys.
   template <typename Visit>
   void ForEachOf(FlowSlot flow_slot, Visit&& visit) const {
     for (uint32_t i = 0; i < keys_.used(); ++i) {

@@ -18,7 +18,8 @@ const json* FieldReader::FindSet(const char* key) const {
   return value == nullptr || IsUnset(*value) ? nullptr : value;
 }
 
-// The first error wins: later fields may be wrong only because of it.
+// The first error wins: later ones may follow from the default that it left. Reading goes on, so a
+// parser is a plain list of fields.
 void FieldReader::Fail(const char* key, std::string_view why) {
   if (error_->empty()) *error_ = prefix_ + key + suffix_ + " " + std::string(why);
 }

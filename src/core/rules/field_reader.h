@@ -1,8 +1,7 @@
 // FieldReader: reads fields of one JSON object into plain values, each checked.
 //
-// Thread: one at a time. Keeps the first error and reads on with defaults, so a parser is a list of
-// fields. A field that is absent or null leaves its value alone, as does an unset number or boolean
-// (core/rules/rule_values.h).
+// Thread: one at a time. After the first error it reads on with defaults. Absent and null fields
+// leave their value alone, as do unset numbers and booleans (core/rules/rule_values.h).
 #ifndef NOWCALLS_CORE_RULES_FIELD_READER_H_
 #define NOWCALLS_CORE_RULES_FIELD_READER_H_
 
@@ -18,13 +17,13 @@ namespace nowcalls::core {
 
 class FieldReader {
  public:
-  // Messages begin with prefix, key and suffix: "clusterConfig." and "", "items." and " of item 3".
-  // `error` is set once. `object` and `error` outlive the reader.
+  // Messages begin with prefix, key, suffix, as "items.", "object", " of item 3". `error` is set
+  // once. `object` and `error` outlive the reader.
   FieldReader(const nlohmann::json& object, std::string prefix, std::string* error,
               std::string suffix = {})
       : object_(object), prefix_(std::move(prefix)), suffix_(std::move(suffix)), error_(error) {}
 
-  // nullptr: absent, or null, as Sentinel's dashboard writes unset fields.
+  // nullptr: absent, or null, as Sentinel's dashboard writes it.
   const nlohmann::json* Find(const char* key) const;
   // Of a number or a boolean.
   const nlohmann::json* FindSet(const char* key) const;

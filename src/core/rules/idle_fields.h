@@ -1,7 +1,6 @@
 // Fields of Sentinel's kinds of rules that are without effect here.
 //
-// Thread: any; pure. The fields are read past, or kept and shown: controlBehavior, limitApp,
-// refResource. Their author may rely on a limit that is not there.
+// Thread: any; pure.
 #ifndef NOWCALLS_CORE_RULES_IDLE_FIELDS_H_
 #define NOWCALLS_CORE_RULES_IDLE_FIELDS_H_
 
@@ -13,8 +12,8 @@
 
 namespace nowcalls::core {
 
-// A sentence a reason: "controlBehavior 1, burstCount 5 have no effect here: WHY". Only fields of
-// `object` that say more than their default. `rule`: parsed from `object`.
+// A sentence a reason: "controlBehavior 1, burstCount 5 have no effect here: WHY". Leaves out
+// fields with their default. `rule`: parsed from `object`.
 std::vector<std::string> IdleFields(const nlohmann::json& object, const Rule& rule);
 
 }  // namespace nowcalls::core
