@@ -43,7 +43,8 @@ void Absence::SetOffline(SessionSlot slot, int64_t since_ms) {
 void Absence::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note,
                        CallOutcome outcome) {
   const SessionSlot session_slot = books_->tokens().at(slot).session_slot;
-  // The line needs the entry, so it is noted before Books erases that.
+  // Here no way to end a token is missed. The line needs the entry, so it comes before Books erases
+  // that. Its strings are made even if the server's bound then drops the line.
   if (books_->options().log_ends.any()) {
     NoteEnd(*books_, slot, step.now.ms, {reason, outcome, note}, notices_);
   }
@@ -110,8 +111,8 @@ void Absence::DisarmCheck(SessionSlot slot) {
   session.check_ms = kNotScheduled;
 }
 
-// The earliest of three: a token may be due for the first time, the mass verdict must be taken
-// before the guard forgets, a spared token is to be asked about again.
+// The earliest of three moments. A token may be due for the first time. The mass verdict must be
+// taken before the guard forgets. A spared token is to be asked about again.
 int64_t Absence::NextCheckMs(const SessionState& session) const {
   const int64_t next_ms = std::min(session.walk_ms, mass_expiry_->JudgeDueMs(session));
   return session.spared == nullptr ? next_ms : std::min(next_ms, session.spared->next_ms());

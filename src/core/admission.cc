@@ -132,7 +132,7 @@ bool Admission::IsOf(const LaneRef& lane, const AcquireRequest& request) const {
   return request.param == books_->flows().keys().at(lane.key_slot).value.view();
 }
 
-// As AnswerByRequestId: the client has given the first call up, so this one takes its place in the
+// As AnswerByRequestId. The client has given the first call up. This one takes its place in the
 // queue, or ends the wait if it does not wait itself.
 bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireRequest& request,
                                WaitTicket ticket, std::optional<AcquireAnswer>* answer) {

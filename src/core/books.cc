@@ -32,6 +32,7 @@ std::optional<Param> ParamOf(const Books& books, TokenSlot slot) {
   return books.flows().keys().at(key).value.view();
 }
 
+// Most client ids have one session: the entry names the instance only if there are more.
 ledger::HistoryEntry EntryOf(const Books& books, TokenSlot slot, int64_t now_ms,
                              const TokenEnd& how) {
   const TokenEntry& entry = books.tokens().at(slot);
@@ -131,8 +132,8 @@ TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
                                flows_.name_space(session.name_space).name, session.client_id,
                                session.instance});
   }
-  // The entry. The deadline ends with the longest hold at the latest, so the ledger's deadline is
-  // always the one that holds (a new maxHoldMs moves no deadline of tokens that are out).
+  // The entry. The deadline is within the longest hold, so the ledger's deadline is the one that
+  // holds. A new maxHoldMs moves no deadline of tokens that are out.
   const Fence fence{next_fence_++};
   const TokenSlot slot = tokens_.Insert(fence.value);
   TokenEntry& entry = tokens_.at(slot);
@@ -278,8 +279,8 @@ void Books::EraseFlow(const Step& step, FlowSlot slot) {
   flows_.EraseNamespaceIfUnused(space);
 }
 
-// A new cap walks the flow's tokens, once. While tokens are out the counts stay without a cap too,
-// so that loads of rules with and without a cap, in turns, do not walk the tokens again.
+// A new cap walks the flow's tokens, once. While tokens are out the counts stay without a cap too:
+// loads of rules with and without a cap, in turns, do not walk the tokens again.
 void Books::TrackSessions(Flow* flow) {
   if (!flow->rule->capped()) {
     if (flow->tokens.size == 0) flow->held_by_session.reset();

@@ -84,7 +84,7 @@ struct alignas(1024) Flow {  // Never on two pages.
 
   alignas(64) FlowCounters counters;
   TimeHistogram held_times;  // Of the tokens that have ended since the server started.
-  // Of answered waits since then. Null before the first.
+  // Of answered waits since then, whatever the answer. Null before the first.
   std::unique_ptr<TimeHistogram> waited_times;
 
   FlowKey key() const { return {id, FlowKindIf(keyed)}; }

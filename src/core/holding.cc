@@ -8,7 +8,9 @@ TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId
                              TokenScope scope, CallOutcome outcome) {
   const TokenSlot slot = FindInScope(session_slot, token, scope);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
-  // Late by the present hold, since the grant or the last keep, and by the rule as it is now.
+  // Late by the present hold, since the grant or the last keep, and by the rule as it is now. After
+  // a restart the hold's beginning is reckoned back from the deadline: a rule that was changed in
+  // between may misjudge one release.
   const TokenEntry& entry = books_->tokens().at(slot);
   const int64_t held_ms = step.now.ms - entry.held_since_ms();
   const bool late = held_ms > books_->flows().at(entry.flow_slot).resource_timeout_ms;

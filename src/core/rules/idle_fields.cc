@@ -49,6 +49,8 @@ struct IdleField {  // NOLINT(clang-analyzer-optin.performance.Padding): in the 
   bool in_cluster = false;
 };
 
+// Such a field is no mistake, since Sentinel's files must load as they are. But its author may rely
+// on a limit that is not there, so checks, loads and the log name it, and --strict refuses it.
 // Rows of one kind and reason stand together: IdleFields makes one sentence of each run.
 constexpr IdleField kIdleFields[] = {
     {RuleKind::kFlow, "limitApp", "default", kAllApps},
