@@ -14,6 +14,7 @@ uint32_t ParamValues::HashOf(const Param& value) const {
 }
 
 size_t ParamValues::BytesOf(const ValueRate& value) {
+  // An entry of 8 bytes in a table that is between half and 3/4 full.
   constexpr size_t kIndexBytes = 12;
   size_t bytes = sizeof(ValueRate) + kIndexBytes + AllocatedBytes(value.value.bytes);
   if (const auto* window = std::get_if<SlidingWindow>(&value.pace)) {
@@ -30,6 +31,7 @@ ValueSlot ParamValues::Find(const FlowValues& values, const Param& value) const 
 ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
   ValueSlot slot = Find(*values, value);
   if (slot != kNoValue) {
+    // The same value again: its place is already the first in both orders.
     if (values->list.newest == slot && all_.newest == slot) return slot;
     Unlink(&values->list, ValueOrder::kFlow, slot);
     Unlink(&all_, ValueOrder::kAll, slot);
@@ -48,10 +50,11 @@ ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
 }
 
 void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
+  // Hard bounds first: they cost exactness, which Forget counts.
   while (values->list.size > values_max) Forget(values->list.oldest, now_ms);
   while (bytes_ > bytes_max_) Forget(all_.oldest, now_ms);
   // A request adds one value as a rule, so two drops keep up. Where memory is short, a value that
-  // is only shown gives way before one whose limit is in use.
+  // is only shown is dropped before one whose limit is in use.
   const bool short_of_memory = bytes_ > bytes_max_ / 2;
   for (int i = 0; i < 2 && values->list.oldest != kNoValue; ++i) {
     const ValueRate& oldest = at(values->list.oldest);
@@ -64,7 +67,7 @@ void ParamValues::Clear(FlowValues* values) {
   while (values->list.oldest != kNoValue) Drop(values->list.oldest);
 }
 
-// Drops the value for want of room. While it is busy its limit begins anew by that.
+// Drops the value for want of room. If it is busy, its limit begins anew.
 void ParamValues::Forget(ValueSlot slot, int64_t now_ms) {
   if (at(slot).busy_ms > now_ms) {
     ++at(slot).owner->forgotten;
@@ -76,6 +79,7 @@ void ParamValues::Forget(ValueSlot slot, int64_t now_ms) {
 void ParamValues::Drop(ValueSlot slot) {
   ValueRate& entry = at(slot);
   bytes_ -= BytesOf(entry);
+  // The owner must be left before the slot is returned, which clears it.
   entry.owner->index.Erase(entry.hash, slot);
   entry.owner->index.ShrinkIfSparse();
   Unlink(&entry.owner->list, ValueOrder::kFlow, slot);

@@ -1,13 +1,12 @@
-// ParamValues: the values of parameters that calls a second were asked for, with what each has got.
+// ParamValues: values of parameters that calls a second were asked for, and what each has got.
 //
-// Thread: loop. A rule's values are in its FlowValues, the values of all rules in one table. Each
-// rule remembers at most so many values, and the table at most so many bytes: then the least
-// recently asked value goes, of the rule or of all rules. So a limit is exact for values among
-// which fewer others were asked for. A value that has been idle for long is as good as one never
-// seen, and is dropped without loss, after it was shown for a minute if there is room for it.
+// Thread: loop. A rule's values are in its FlowValues, all values in one table. Beyond a number a
+// rule, or the table's bytes, the least recently used value is dropped. So a limit is exact for a
+// value among which fewer others were asked for. A value idle for long is dropped without loss, a
+// minute later if there is room.
 //
-// Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
-// bytes beyond 15: with ten buckets some 360 bytes.
+// Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket of a window, and text beyond 15
+// bytes: with ten buckets some 360.
 #ifndef NOWCALLS_CORE_PARAM_VALUES_H_
 #define NOWCALLS_CORE_PARAM_VALUES_H_
 
@@ -30,7 +29,6 @@ namespace nowcalls::core {
 
 struct FlowValues;
 
-// The orders of use.
 enum class ValueOrder : uint8_t { kAll = 0, kFlow = 1 };
 
 struct ValueLink {
@@ -44,7 +42,6 @@ struct ValueList {
   size_t size = 0;
 };
 
-// One value.
 struct ValueRate {
   ParamValue value;
   FlowValues* owner = nullptr;  // Null: the slot is free.
@@ -53,8 +50,8 @@ struct ValueRate {
   uint32_t rule_number = 0;  // Flow::rule_number that `count` was taken from; 0: none.
   double count = 0;          // What the rule says of the value.
   int64_t asked = 0;         // Calls that the request at hand asks for; 0 between requests.
-  int64_t busy_ms = 0;       // Until then its limit is not what it is for a value never seen.
-  int64_t idle_ms = 0;       // From then on there is nothing to limit, and nothing to show.
+  int64_t busy_ms = 0;       // Until then its limit differs from that of a new value.
+  int64_t idle_ms = 0;       // From then on nothing is limited or shown.
   RecentCalls recent;        // What is shown of it.
   RecentCalls minute;
   std::variant<std::monostate, SlidingWindow, TokenBucket, LeakyBucket> pace;
@@ -62,11 +59,11 @@ struct ValueRate {
 
 static_assert(sizeof(ValueRate) == 256);
 
-// The values of one rule. Stays where it is while it has values.
+// The values of one rule; does not move while it has any.
 struct FlowValues {
   SlotTable<ValueSlot> index;
   ValueList list;
-  uint64_t forgotten = 0;  // Values that were dropped for others while they were busy.
+  uint64_t forgotten = 0;  // Dropped while busy, for want of room.
 };
 
 class ParamValues {
@@ -75,22 +72,22 @@ class ParamValues {
       : hash_key_(hash_key), bytes_max_(bytes_max) {}
 
   ValueSlot Find(const FlowValues& values, const Param& value) const;
-  // The value, new if it is not there. It is now the most recently used one.
+  // The value, new if need be; now the most recently used.
   ValueSlot Use(FlowValues* values, const Param& value);
-  // Drops what is beyond `values_max` of the rule and beyond the bytes of all rules, and some of
-  // the rule's values that have been idle for long. Slots of dropped values are given out again.
+  // Drops values beyond `values_max` or the table's bytes, and some of the rule's long idle ones.
+  // Their slots are used again.
   void Trim(FlowValues* values, size_t values_max, int64_t now_ms);
   void Clear(FlowValues* values);
 
   ValueRate& at(ValueSlot slot) { return values_[slot]; }
   const ValueRate& at(ValueSlot slot) const { return values_[slot]; }
-  // The value that was used before this one, of the same rule; kNoValue: none is left.
+  // The rule's value used before this one; kNoValue: none.
   ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
   size_t size() const { return all_.size; }
   size_t bytes() const { return bytes_; }
-  // FlowValues::forgotten, of all rules, also of those that are gone.
+  // Of all rules, also of erased ones.
   uint64_t forgotten() const { return forgotten_; }
-  // Gives the value a pace; `buckets` are those of its window, if it has one.
+  // `buckets`: of its window, if it has one.
   template <typename PaceType>
   PaceType& Begin(ValueSlot slot, PaceType pace, size_t buckets = 0) {
     bytes_ += WindowBytes(buckets);

@@ -1,8 +1,6 @@
-// RateTable: what has passed of calls a second, of flows, of values of their parameters, and of
-// namespaces.
+// RateTable: calls a second that have passed, of flows, values of parameters and namespaces.
 //
-// Thread: loop. A flow has a state from its first request on, until it is erased. Rates decides
-// what passes.
+// Thread: loop. Rates decides what passes. A flow's state lasts from its first request until Erase.
 #ifndef NOWCALLS_CORE_RATE_TABLE_H_
 #define NOWCALLS_CORE_RATE_TABLE_H_
 
@@ -23,8 +21,8 @@
 
 namespace nowcalls::core {
 
-// Since the server started. Calls, but where the name says requests. A request for several values
-// of a parameter counts its calls once.
+// Since the server started, in calls unless the name says requests. A request for several values
+// counts its calls once.
 struct RateCounters {
   uint64_t passed = 0;    // At once, also beyond the limit in shadow mode.
   uint64_t borrowed = 0;  // Passed, but were told to wait.
@@ -33,7 +31,7 @@ struct RateCounters {
   uint64_t requests_blocked = 0;
 };
 
-// What the ledger has of a window, and when it is to be looked at again.
+// The ledger's copy of a window, and when to look at it again.
 struct SavedWindow {
   std::vector<ledger::RateBucket> buckets;  // By ascending begin.
   int64_t due_ms = INT64_MAX;
@@ -55,12 +53,11 @@ class RateTable {
   RateTable(const std::array<uint64_t, 2>& hash_key, size_t value_bytes_max)
       : values_(hash_key, value_bytes_max) {}
 
-  // The flow's state, new if there is none. `rule`: the one in force.
+  // New if there is none. `rule`: the one in force.
   FlowRate& Of(FlowSlot slot, const Rule& rule);
-  // Null: nobody has asked yet.
+  // Null: never asked.
   const FlowRate* Find(FlowSlot slot) const;
-  // The rule of the flow is new or has changed. Its windows begin anew if they have got another
-  // form; what has passed in them is kept otherwise.
+  // After a change of rule. A window of another form begins anew; others keep what has passed.
   void OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule, ledger::CommitBatch* batch);
   void Erase(FlowSlot slot, ledger::CommitBatch* batch);
 
@@ -68,30 +65,30 @@ class RateTable {
   static bool IsSaved(const Rule& rule) {
     return rule.window_interval_ms >= kSavedMsMin && !rule.param.has_value();
   }
-  // Calls have passed. REQUIRES: IsSaved.
+  // REQUIRES: IsSaved.
   void OnPassed(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
-  // Records the buckets that have changed, of windows that are due, and drops those that a window
-  // has left; about `records_max` records.
+  // Records changed buckets of due windows, and drops those that a window left; about `records_max`
+  // records.
   void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
-  // The server ends: calls that still pass are recorded at once.
+  // The server ends: from now on calls are recorded as they pass.
   void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
-  // While the disk is low nothing is recorded. Then a restart may hand out what has passed since.
+  // While low, nothing is recorded: a restart may grant again what has passed since.
   void SetDiskLow(bool low) { disk_low_ = low; }
   int64_t next_save_ms() const {
     return due_.empty() || disk_low_ ? INT64_MAX : due_.begin()->first;
   }
-  // A bucket from the ledger; those of a flow come in order. `rule`: the flow's. If its time has
-  // not `come`, it counts no calls, and leaves the ledger at the first look.
+  // A bucket from the ledger, in order of time. Unless its time has `come` it counts no calls, and
+  // soon leaves the ledger.
   void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come);
 
-  // Requests of the namespace's rules in the last second.
+  // Requests in the last second.
   SlidingWindow& Guard(NamespaceSlot slot);
 
   ParamValues& values() { return values_; }
   const ParamValues& values() const { return values_; }
-  // Of all flows, also of flows that are gone.
+  // Of all flows, also of erased ones.
   const RateCounters& totals() const { return totals_; }
-  // Changes the flow's counters, and the totals likewise.
+  // Applies `change` to the flow's counters and to the totals.
   template <typename Change>
   void Count(FlowRate* rate, Change change) {
     change(&rate->counters);

@@ -9,13 +9,13 @@
 namespace nowcalls::core {
 namespace {
 
-// More is as good as no limit, and sums of such numbers fit an i64.
+// Calls. More is as good as no limit, and sums of such numbers fit an i64.
 constexpr double kLimitMax = 1e15;
 
-// Of a value's window. A request may ask for a thousand values, and each begins a window.
+// Buckets of a value's window. A request may ask for a thousand values, and each begins a window.
 constexpr int32_t kValueBucketsMax = 100;
 
-// What `params` shows of values, beside the last interval of the rule.
+// Time for which `params` shows a value, beside the rule's last interval.
 constexpr int64_t kShownMs = RecentCalls::kMinuteMs;
 
 int64_t Whole(double count) { return WholeCalls(std::min(count, kLimitMax)); }
@@ -30,7 +30,9 @@ int64_t WindowLimit(const Books& books, const Flow& flow, double count) {
   return Whole(flow.rule->CallsInInterval(OfSessions(books, flow, count)));
 }
 
-// Sentinel's maxOccupyRatio is 1: a window may have borrowed as much as it may have.
+// Whether calls fit the next bucket: the oldest bucket will have left the window, and what was
+// borrowed has come. Sentinel's maxOccupyRatio is 1: a window may have borrowed as much as it may
+// have.
 bool MayBorrow(const SlidingWindow& window, int64_t count, int64_t limit) {
   if (window.borrowed() > limit) return false;
   return window.passed() + count + window.borrowed_from_next() - window.oldest() <= limit;
@@ -43,8 +45,8 @@ RateAnswer Blocked(RefusedBy limit) {
 // Sentinel answers an i32.
 int64_t Remaining(int64_t left) { return std::clamp<int64_t>(left, 0, INT32_MAX); }
 
-// How many values a rule remembers: the rule's own number, or Sentinel's: 4000 in each bucket of a
-// window, or in each second of a hotspot rule.
+// Values that a rule remembers: its own number, or Sentinel's: 4000 in each bucket of a window, or
+// in each second of a hotspot rule.
 size_t ValuesMaxOf(const Rule& rule) {
   constexpr int64_t kValuesPerBucket = 4000;
   constexpr int64_t kHotspotValuesMax = 20'000;
@@ -99,6 +101,8 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
   FlowRate& rate = books_->rates().Of(slot, *flow.rule);
   ParamValues& table = books_->rates().values();
 
+  // First pass: note on each value what the request asks of it in all. A value named twice gets the
+  // sum, and its first position.
   asked_.clear();
   for (uint32_t i = 0; i < values.size(); ++i) {
     const ValueSlot used = table.Use(&rate.values, values[i]);
@@ -106,11 +110,14 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
     table.at(used).asked += count;
   }
   RateAnswer answer = AskValues(step, flow);
+  // Several values have no remainder in common.
   if (values.size() > 1 && answer.status == TokenStatus::kOk) answer.remaining = -1;
   TakeValues(step, flow, answer);
+  // Values are dropped last, so a request may have more values than the rule remembers.
   table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
 
   rate.window.Advance(step.now.ms);
+  // The flow's window counts the request once, for listings; it limits nothing.
   if (answer.status != TokenStatus::kBlocked || flow.shadow) rate.window.Add(count);
   return Count(slot, &rate, count, answer);
 }
@@ -132,7 +139,7 @@ RateAnswer Rates::Ask(const Step& step, const Wish& wish) {
   asked_.assign(1, Asked{slot});
   const RateAnswer answer = AskValues(step, flow);
   table.at(slot).asked = 0;
-  // Here too: what a group asks may be refused by another item, and then is not concluded.
+  // Trim here, too: another item may refuse the group, and then Conclude never comes.
   table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
   return answer;
 }
@@ -146,7 +153,8 @@ RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer&
     const ValueSlot slot = table.Use(&rate.values, *wish.param);
     table.at(slot).asked = wish.count;
     asked_.assign(1, Asked{slot});
-    // The value may have been dropped for another of the same group.
+    // Another value of the group may have pushed this one out since Ask, so it is asked again: its
+    // pace must exist to be taken from.
     if (passes) AskValue(step, flow, slot);
     TakeValues(step, flow, answer);
     table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
@@ -157,6 +165,7 @@ RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer&
     } else {
       rate.window.Add(wish.count);
     }
+    // Long windows survive a restart.
     if (RateTable::IsSaved(*flow.rule))
       books_->rates().OnPassed(wish.flow, step.now.ms, step.batch);
   }
@@ -171,6 +180,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
   FlowTable& flows = books_->flows();
   *slot = flows.Find(key);
   const bool exists = *slot != kNoFlow && flows.at(*slot).active();
+  // Without its rule, the other kind's rule of the id decides which error it is.
   const FlowSlot asked = exists ? *slot : FindOther(flows, key);
   if (asked == kNoFlow) return RateAnswer{.status = TokenStatus::kNoRuleExists};
   Flow& flow = flows.at(asked);
@@ -180,6 +190,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
   };
   if (!exists) return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
   other_kind_->OnRequest(&flow);
+  // The guard is last: it counts requests that the rule has to decide.
   if (flow.draining) return refuse(TokenStatus::kBlocked, RefusedBy::kDraining);
   if (!PassesGuard(step, flow.name_space)) {
     return refuse(TokenStatus::kTooManyRequest, RefusedBy::kNamespaceQps);
@@ -187,7 +198,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
   return std::nullopt;
 }
 
-// Requests count, whatever their answer; those that the guard refuses do not.
+// A request counts against the guard whatever its answer, unless the guard itself refuses it.
 bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
   const int64_t max = books_->flows().name_space(slot).guard;
   if (max == 0) return true;
@@ -204,6 +215,7 @@ RateAnswer Rates::AskWindow(const Wish& wish, FlowRate* rate) const {
   if (wish.count > limit) return Blocked(RefusedBy::kOverLevel);
   const int64_t left = limit - window.passed() - wish.count;
   if (left >= 0) return {.status = TokenStatus::kOk, .remaining = Remaining(left)};
+  // Full: a prioritized request may borrow from the next bucket, and waits for its begin.
   if (!wish.prioritized || !MayBorrow(window, wish.count, limit)) {
     return Blocked(RefusedBy::kRate);
   }
@@ -219,7 +231,7 @@ RateAnswer Rates::AskValues(const Step& step, const Flow& flow) {
     all.wait_ms = std::max(all.wait_ms, one.wait_ms);
     all.remaining = std::min(all.remaining, one.remaining);
     if (one.passes) continue;
-    // The first refusal is told, unless one comes that no wait helps.
+    // The answer is the first refusal, unless a later one is for ever: no wait helps then.
     const ValueRate& value = table.at(asked.slot);
     const bool ever = MayValueEverPass(flow, value.count, value.asked);
     if (ever && blocked.has_value()) continue;
@@ -227,12 +239,14 @@ RateAnswer Rates::AskValues(const Step& step, const Flow& flow) {
     blocked->value = asked.position;
     if (!ever) break;
   }
+  // All fit: the longest wait and the least remainder count.
   if (blocked.has_value()) return *blocked;
   if (all.wait_ms > 0) return {.status = TokenStatus::kShouldWait, .wait_ms = all.wait_ms};
   return {.status = TokenStatus::kOk, .remaining = Remaining(all.remaining)};
 }
 
-// The answer is that of AskValues. Of a refusal, the value that is in the way is told its calls.
+// Takes the calls of all values, or counts them as blocked on the value in the way. `answer`: of
+// AskValues. Clears what the request noted.
 void Rates::TakeValues(const Step& step, const Flow& flow, const RateAnswer& answer) {
   ParamValues& table = books_->rates().values();
   for (const Asked& asked : asked_) {
@@ -250,11 +264,13 @@ void Rates::TakeValues(const Step& step, const Flow& flow, const RateAnswer& ans
 PaceAnswer Rates::AskValue(const Step& step, const Flow& flow, ValueSlot slot) {
   ParamValues& table = books_->rates().values();
   ValueRate& value = table.at(slot);
+  // The value's count is a copy, renewed after each change of the rule.
   if (value.rule_number != flow.rule_number) {
     value.count = CountOf(*flow.rule, value.value.view());
     value.rule_number = flow.rule_number;
   }
   const int64_t now_ms = step.now.ms;
+  // Also a refused value is shown for a minute.
   value.idle_ms = std::max(value.busy_ms, now_ms + kShownMs);
   switch (flow.rule->param->algorithm) {
     case ParamRule::Algorithm::kTokenBucket: {
@@ -273,7 +289,7 @@ PaceAnswer Rates::AskValue(const Step& step, const Flow& flow, ValueSlot slot) {
   return {.passes = left >= 0, .remaining = left};
 }
 
-// REQUIRES: AskValue in this step.
+// REQUIRES: AskValue in this step. `busy_ms` is when the value is as good as one never seen.
 void Rates::TakeValue(const Step& step, const Flow& flow, ValueSlot slot) {
   ValueRate& value = books_->rates().values().at(slot);
   const int64_t now_ms = step.now.ms;
@@ -294,7 +310,7 @@ void Rates::TakeValue(const Step& step, const Flow& flow, ValueSlot slot) {
   value.idle_ms = std::max(value.idle_ms, value.busy_ms);
 }
 
-// Whether a value that nobody has asked for would get it.
+// Asks a fresh pace, as of a value never seen: if that refuses, no wait helps.
 bool Rates::MayValueEverPass(const Flow& flow, double count, int64_t asked) const {
   switch (flow.rule->param->algorithm) {
     case ParamRule::Algorithm::kTokenBucket:
@@ -321,6 +337,7 @@ RateAnswer Rates::Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer
   const auto calls = static_cast<uint64_t>(count);
   const auto limit = static_cast<size_t>(answer.refused_by);
   const bool blocked = answer.status == TokenStatus::kBlocked;
+  // Counted as the rule decided; what the client gets in shadow mode is kOk.
   if (blocked && flow.shadow) {
     books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
   } else if (blocked) {

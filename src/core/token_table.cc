@@ -9,7 +9,7 @@
 namespace nowcalls::core {
 namespace {
 
-// In the ring: those of the next cache line but one.
+// Places of the ring in two cache lines: fences come in order, so the next are needed soon.
 constexpr uint64_t kPlacesAhead = 32;
 
 }  // namespace
@@ -20,6 +20,7 @@ TokenSlot TokenTable::Insert(uint64_t fence) {
   TokenEntry& entry = at(slot);
   entry = TokenEntry{};
   entry.fence = fence;
+  // The ring has one place for each fence % kRecent: the younger token takes it.
   TokenSlot& recent = recent_[fence % kRecent];
   if (recent != kNoToken) MoveToIndexes(recent);
   recent = slot;
@@ -28,7 +29,8 @@ TokenSlot TokenTable::Insert(uint64_t fence) {
   return slot;
 }
 
-// REQUIRES: it is in the ring, and a younger one is to have its place there.
+// REQUIRES: the token is in the ring, and a younger one takes its place. Most tokens end before
+// that, and never pay for the index, where each place is a cache miss.
 void TokenTable::MoveToIndexes(TokenSlot slot) {
   const TokenEntry& entry = at(slot);
   index_.Insert(FenceHash(entry.fence), slot);
@@ -38,8 +40,8 @@ void TokenTable::MoveToIndexes(TokenSlot slot) {
   by_request_.Insert(hash, slot);
 }
 
-// The places in the index are all over the memory, so those of a group are on their way together.
-// None is given a place in the ring, which is for those that come now.
+// The places in the index are far apart in memory, so those of a group are fetched together. The
+// ring stays empty: it is for tokens issued from now on.
 TokenSlot TokenTable::InsertLoaded(uint64_t fence) {
   NOWCALLS_CHECK(fence != 0 && free_ == kNoToken);
   const TokenSlot slot = TakeSlot();
@@ -60,12 +62,14 @@ void TokenTable::IndexLoadedGroup() {
 }
 
 TokenSlot TokenTable::IndexLoaded() {
+  // Fences first: the last group is not full yet.
   IndexLoadedGroup();
   const std::vector<TokenSlot> slots = std::exchange(loaded_requests_, {});
   by_request_.Reserve(slots.size());
   std::array<uint64_t, kGroup> hashes{};
   for (size_t begin = 0; begin < slots.size(); begin += kGroup) {
     const size_t end = std::min(begin + kGroup, slots.size());
+    // First pass over a group: fetch its places. Second pass: compare and insert.
     for (size_t i = begin; i < end; ++i) {
       hashes[i - begin] = RequestHash(at(slots[i]).session_slot, RequestIdOf(slots[i]));
       by_request_.Prefetch(hashes[i - begin]);
@@ -92,6 +96,7 @@ TokenSlot TokenTable::FindRequest(SessionSlot session, uint64_t request_id) cons
 
 TokenSlot TokenTable::FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const {
   const auto is_it = [&](TokenSlot slot) { return HasRequest(slot, session, request_id); };
+  // Most ids are of young tokens. Ids of older ones lie in the big index, often empty.
   const TokenSlot recent = recent_requests_.Find(InTable(hash), is_it);
   if (recent != kNoToken || by_request_.size() == 0) return recent;
   return by_request_.Find(hash, is_it);
@@ -113,6 +118,7 @@ void TokenTable::StoreRequest(TokenSlot slot, uint64_t request_id) {
   NOWCALLS_CHECK(request_id != 0 && entry.has_request == 0 && entry.session_slot != kNoSession);
   RequestChunk& chunk = request_chunks_[slot.value / kChunkSize];
   if (chunk == nullptr) {
+    // The first id of a chunk makes the array, so chunks without ids cost nothing.
     chunk = MakePopulated<RequestChunk::element_type>();
     ++request_chunks_made_;
   }
@@ -120,7 +126,8 @@ void TokenTable::StoreRequest(TokenSlot slot, uint64_t request_id) {
   entry.has_request = 1;
 }
 
-// Whether the entry has a request id that it may not share with an entry that is indexed.
+// Whether an indexed entry has the same session and request id, but was not issued with this one.
+// `compare` never ends the search: each entry of the id must be seen.
 bool TokenTable::ClashesWithLoaded(uint64_t hash, TokenSlot slot) const {
   const TokenEntry& entry = at(slot);
   bool clashes = false;
@@ -152,9 +159,11 @@ void TokenTable::SetKey(TokenSlot slot, KeySlot key) {
 void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session) {
   TokenEntry& entry = at(slot);
   NOWCALLS_CHECK(entry.fence != 0);
+  // Cursors leave the entry while its links still lead on.
   for (TokenCursor* cursor : cursors_) {
     if (cursor->next == slot) cursor->next = entry.next(cursor->order);
   }
+  // The entry is either in the ring or in the index, and so is its request id.
   const bool recent = IsRecent(slot);
   if (recent) {
     recent_[entry.fence % kRecent] = kNoToken;
@@ -173,6 +182,7 @@ void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session
   Unlink(of_flow, TokenOrder::kFlow, slot);
   Unlink(of_session, TokenOrder::kSession, slot);
   --size_;
+  // Fence 0 marks a free slot.
   entry.fence = 0;
   entry.links[0].next = free_;
   free_ = slot;
@@ -193,6 +203,7 @@ TokenSlot TokenTable::TakeSlot() {
     free_ = at(slot).links[0].next;
     return slot;
   }
+  // Freed slots are used up: a new one, at times in a new chunk.
   if (slots_used_ == chunks_.size() * kChunkSize) {
     chunks_.push_back(MakePopulated<EntryChunk::element_type>());
     request_chunks_.emplace_back();

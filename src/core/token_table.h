@@ -1,16 +1,13 @@
-// TokenTable: every live token in memory, compactly, with the orders in which they are walked.
+// TokenTable: every live token in memory, compactly, with the orders in which tokens are walked.
 //
-// Thread: loop. An entry is 64 bytes at a slot that never moves; it is found by its fence, and by
-// its session and request id if it has one; and three lists thread through it in order of issue:
-// all tokens, those of its flow, those of its session. The table knows nothing of rules or sessions
-// beyond their slots.
+// Thread: loop. An entry is 64 bytes at a slot that never moves. It is found by its fence, or by
+// its session and request id. Three lists link the tokens in order of issue: all, of a flow, of a
+// session.
 //
-// Most tokens end soon. So the last kRecent fences have places in a ring, side by side, and their
-// request ids lie in a small table. A token that outlives its place in the ring moves to the
-// indexes (slot_index.h), whose places are all over the memory.
+// The last kRecent fences lie in a ring, older ones in indexes (slot_index.h).
 //
-// Memory: 64 bytes a token and 8 in an index that grows when it is 3/4 full. A request id takes 8
-// bytes more, and as much again in the other index; a key 4.
+// Memory: 64 bytes a token, and 8 in an index that grows at 3/4 full. A request id takes 8 bytes
+// and 8 in its index; a key 4.
 #ifndef NOWCALLS_CORE_TOKEN_TABLE_H_
 #define NOWCALLS_CORE_TOKEN_TABLE_H_
 
@@ -31,7 +28,6 @@
 
 namespace nowcalls::core {
 
-// Which list of tokens: all, one flow's, or one session's.
 enum class TokenOrder : uint8_t { kAll = 0, kFlow = 1, kSession = 2 };
 
 struct TokenLink {
@@ -52,8 +48,7 @@ struct alignas(64) TokenEntry {
   SessionSlot session_slot;
   std::array<TokenLink, 3> links;
 
-  // When the present hold began, with the grant or the last keep. Exact for 24 days after the
-  // issue, then less than a second too late, for 68 years.
+  // Grant or last keep. Exact for 24 days after the issue, then under 1 s late for 68 years.
   int64_t held_since_ms() const {
     const int64_t value = held_since_issue & ~kInSeconds;
     return issued_ms + (held_since_issue == value ? value : value * 1000);
@@ -70,15 +65,14 @@ struct alignas(64) TokenEntry {
 };
 static_assert(sizeof(TokenEntry) == 64);
 
-// The ends of one list; a member of whoever owns the list.
+// A member of the list's owner.
 struct TokenList {
   TokenSlot head;
   TokenSlot tail;
   uint32_t size = 0;
 };
 
-// A place in one list that stays valid while tokens come and go: when its token ends it moves on to
-// the next. Attached to the table while in use.
+// A place in a list; it moves on when its token ends. Attached while in use.
 struct TokenCursor {
   TokenOrder order = TokenOrder::kAll;
   TokenSlot next;
@@ -86,26 +80,26 @@ struct TokenCursor {
 
 class TokenTable {
  public:
-  // Clients choose request ids; `hash_key` keeps them from choosing the places.
+  // `hash_key` keeps clients from choosing places: they pick request ids, and which fences live
+  // long.
   explicit TokenTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
   TokenTable(const TokenTable&) = delete;
   TokenTable& operator=(const TokenTable&) = delete;
 
-  // A new entry, found from now on; the caller fills the other members and links it.
-  // REQUIRES: `fence` is not 0 and not in the table.
+  // A new entry. The caller fills its other members and links it. REQUIRES: `fence` is not 0 and
+  // not in the table.
   TokenSlot Insert(uint64_t fence);
-  // Room for about this many tokens more.
+  // Room for about `tokens` more.
   void Reserve(uint32_t tokens) { index_.Reserve(size_t{size_} + tokens); }
-  // As Insert, for many tokens at once, when a ledger is loaded. Nothing finds the entries, by
-  // fence or request id, until IndexLoaded. The caller must see whether a fence comes twice.
+  // Insert during a load: not found before IndexLoaded. The caller checks that fences are unique.
   TokenSlot InsertLoaded(uint64_t fence);
-  // As SetRequest, for an entry that was loaded; the id may stand for something.
+  // SetRequest during a load; IndexLoaded checks the id.
   void SetLoadedRequest(TokenSlot slot, uint64_t request_id);
-  // Indexes the loaded entries. Returns kNoToken, or an entry with the request id of another entry
-  // of its session that was not issued together with it: then the load has failed.
+  // Ends the load. Returns an entry whose request id repeats that of its session's token issued
+  // apart from it; kNoToken: all is well.
   TokenSlot IndexLoaded();
 
-  // Puts the entry at the end of all three lists. REQUIRES: not linked yet.
+  // Appends the entry to all three lists. REQUIRES: not linked yet.
   void Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
   // kNoToken if absent.
@@ -115,36 +109,34 @@ class TokenTable {
     return index_.Find(FenceHash(fence), [&](TokenSlot slot) { return at(slot).fence == fence; });
   }
 
-  // The token of this fence if it is a recent one; kNoToken or any other token if not. Begins to
-  // load its entry.
+  // Of a fence that is not recent, kNoToken or another token. Begins to load the entry.
   TokenSlot GuessRecent(uint64_t fence) const {
     const TokenSlot slot = recent_[fence % kRecent];
     if (slot != kNoToken) PrefetchAt(slot);
     return slot;
   }
-  // Begins to load the place in the index of a token that is looked for, or ended, soon.
+  // Begins to load the token's place in the index.
   void Prefetch(uint64_t fence) const { index_.Prefetch(FenceHash(fence)); }
-  // Begins to load its entry, a while after Prefetch. Another token may have the hash.
+  // Called a while after Prefetch. Another token may have the hash.
   void PrefetchEntry(uint64_t fence) const {
     const TokenSlot slot = index_.Find(FenceHash(fence), [](TokenSlot) { return true; });
     if (slot != kNoToken) PrefetchAt(slot);
   }
 
-  // The token that the request id of the session stands for, or one of them; kNoToken if none.
+  // Any token of the id; kNoToken: none.
   TokenSlot FindRequest(SessionSlot session, uint64_t request_id) const;
-  // Calls visit(TokenSlot) for each token that the request id of the session stands for.
+  // Calls visit(TokenSlot).
   template <typename Visit>
   void ForEachOfRequest(SessionSlot session, uint64_t request_id, Visit&& visit) const {
     ForEachOfHash(RequestHash(session, request_id), session, request_id, visit);
   }
-  // REQUIRES: the entry is the last that was inserted, and has its session and no request id yet.
-  // `request_id` is not 0. It stands for nothing but tokens that are issued together with this one
-  // (ledger/entities.h).
+  // REQUIRES: the entry is the last inserted; it has a session, but no request id. `request_id` is
+  // not 0, and shared only by tokens issued together (ledger/entities.h).
   void SetRequest(TokenSlot slot, uint64_t request_id);
-  // 0 if it has none.
+  // 0: none.
   uint64_t RequestIdOf(TokenSlot slot) const;
 
-  // The key whose value the token holds; kNoKey if it has none. KeyTable knows it.
+  // The key (KeyTable) whose value the token holds; kNoKey: none.
   KeySlot KeyOf(TokenSlot slot) const {
     return at(slot).has_key == 0 ? kNoKey
                                  : (*key_chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
@@ -152,7 +144,7 @@ class TokenTable {
   // REQUIRES: the entry has no key yet.
   void SetKey(TokenSlot slot, KeySlot key);
 
-  // Takes a linked entry out of the indexes and its lists and frees the slot.
+  // REQUIRES: a linked entry.
   void Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
   TokenEntry& at(TokenSlot slot) {
@@ -162,33 +154,28 @@ class TokenTable {
     return (*chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
   }
 
-  // Begins to load an entry that is wanted soon.
   void PrefetchAt(TokenSlot slot) const { PrefetchForWriting(&at(slot)); }
 
   const TokenList& all() const { return all_; }
   uint32_t size() const { return size_; }
-  // When the oldest token was issued; 0 without tokens.
+  // 0 without tokens.
   int64_t oldest_issued_ms() const { return all_.head == kNoToken ? 0 : at(all_.head).issued_ms; }
-  // Memory held, in bytes.
   size_t MemoryBytes() const;
 
   void Attach(TokenCursor* cursor) { cursors_.push_back(cursor); }
   void Detach(TokenCursor* cursor);
 
  private:
-  // A chunk is 1 MiB: memory grows in steps that a reader of the process size does not notice.
+  // 1 MiB of entries: memory grows in small steps.
   static constexpr uint32_t kChunkSize = kTableSizes.token_chunk;
   static constexpr uint32_t kRecent = kTableSizes.recent;
-  static constexpr size_t kGroup = 32;  // Of places in an index that are loaded together.
+  static constexpr size_t kGroup = 32;  // Places in an index loaded together.
 
-  // The request ids of one chunk, from the first that one of its entries gets; as long as the chunk
-  // itself, which is for ever.
+  // Request ids, or keys, of a chunk: made with the first of them, kept for ever.
   using RequestChunk = PopulatedPtr<std::array<uint64_t, kChunkSize>>;
-  // The same of keys.
   using KeyChunk = PopulatedPtr<std::array<KeySlot, kChunkSize>>;
   using EntryChunk = PopulatedPtr<std::array<TokenEntry, kChunkSize>>;
 
-  // Which fences live long is a client's choice.
   uint64_t FenceHash(uint64_t fence) const { return MixBits(fence ^ hash_key_[0]); }
   static uint32_t InTable(uint64_t hash) { return static_cast<uint32_t>(hash); }
   uint64_t RequestHash(SessionSlot session, uint64_t request_id) const {
@@ -207,7 +194,6 @@ class TokenTable {
     recent_requests_.Find(InTable(hash), is_last);
     if (by_request_.size() > 0) by_request_.Find(hash, is_last);
   }
-  // `hash`: of its session and request id.
   bool ClashesWithLoaded(uint64_t hash, TokenSlot slot) const;
   TokenSlot TakeSlot();
   bool IsRecent(TokenSlot slot) const { return recent_[at(slot).fence % kRecent] == slot; }
@@ -225,16 +211,16 @@ class TokenTable {
   std::vector<KeyChunk> key_chunks_;  // Likewise.
   size_t key_chunks_made_ = 0;
   TokenSlot free_;           // Free slots are chained through links[0].next.
-  uint32_t slots_used_ = 0;  // Slots ever taken; those beyond were never touched.
+  uint32_t slots_used_ = 0;  // Slots ever taken; others are untouched.
   uint32_t size_ = 0;
-  // By fence % kRecent: one token with such a fence, the last that came, if it lives.
+  // By fence % kRecent: the youngest such token, if it lives.
   std::vector<TokenSlot> recent_ = std::vector<TokenSlot>(kRecent, kNoToken);
-  SlotTable<TokenSlot> recent_requests_;  // Of those.
+  SlotTable<TokenSlot> recent_requests_;  // Of tokens in the ring.
   SlotIndex<TokenSlot> index_;            // By fence: all others.
   SlotIndex<TokenSlot> by_request_;
   std::array<std::pair<uint64_t, TokenSlot>, kGroup> loaded_group_;  // Hashes of fences.
   size_t loaded_grouped_ = 0;
-  std::vector<TokenSlot> loaded_requests_;  // Those that have any, until IndexLoaded.
+  std::vector<TokenSlot> loaded_requests_;  // With a request id, until IndexLoaded.
   TokenList all_;
   std::vector<TokenCursor*> cursors_;
 };

@@ -16,6 +16,7 @@ WaitQueues::WaitingFlow WaitingFlowOf(const Waiter& waiter) {
 WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
   const WaiterSlot slot = nodes_.Take();
   nodes_[slot].waiter = waiter;
+  // The number gives the waiter its place in every set, also after a move or a return.
   nodes_[slot].number = ++last_number_;
   Append(&queue->classes[waiter.queue_class()], kInQueue, slot);
   PutInLine(slot, queue);
@@ -29,6 +30,7 @@ WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
 void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
   const Waiter& waiter = nodes_[slot].waiter;
   deadlines_.erase({waiter.deadline_ms, slot});
+  // The places are found by what the waiter says, so its node is freed last.
   LeavePlace(slot, queue);
   Unlink(&queue->classes[waiter.queue_class()], kInQueue, slot);
   LeaveFlow(slot);
@@ -40,6 +42,7 @@ void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
 
 void WaitQueues::SetGroup(WaiterSlot slot, WaitingGroup group) {
   std::unique_ptr<WaitingGroup>& kept = nodes_[slot].group;
+  // The same group asked again may list its items in another order.
   if (kept != nullptr) group_bytes_ -= BytesOf(*kept);
   kept = std::make_unique<WaitingGroup>(std::move(group));
   group_bytes_ += BytesOf(*kept);
@@ -57,6 +60,7 @@ size_t WaitQueues::BytesOf(const WaitingGroup& group) {
 void WaitQueues::Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to,
                       WaitQueue* to_queue) {
   Waiter& waiter = nodes_[slot].waiter;
+  // Leave the old lane. Owner and deadline stay.
   LeavePlace(slot, from_queue);
   Unlink(&from_queue->classes[waiter.queue_class()], kInQueue, slot);
   LeaveFlow(slot);
@@ -64,11 +68,13 @@ void WaitQueues::Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to,
   waiter.flow = to.flow;
   waiter.count = to.count;
   JoinFlow(slot);
+  // Join the new lane at the place of arrival, not at the end.
   InsertByNumber(to_queue, slot);
   PutInLine(slot, to_queue);
 }
 
-// The next in line tells where to look. Between the two are only waiters that are set aside.
+// Begins at the next younger waiter in line. Only waiters set aside can lie between it and the
+// place.
 void WaitQueues::InsertByNumber(WaitQueue* queue, WaiterSlot slot) {
   const size_t queue_class = nodes_[slot].waiter.queue_class();
   const uint64_t number = nodes_[slot].number;
@@ -93,6 +99,7 @@ void WaitQueues::Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_
   Waiter& waiter = nodes_[slot].waiter;
   deadlines_.erase({waiter.deadline_ms, slot});
   LeaveOwner(slot);
+  // The queue is by number, so the place in line stays.
   waiter.ticket = ticket;
   waiter.deadline_ms = deadline_ms;
   Append(&owners_[ticket.owner], kOfOwner, slot);
@@ -123,6 +130,8 @@ void WaitQueues::SetAsideAtCap(WaiterSlot slot, WaitQueue* queue) {
 
 void WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
   while (queue->set_aside != nullptr && !queue->set_aside->too_large.empty()) {
+    // The smallest first: the first that is above the level ends it. LeavePlace frees `set_aside`
+    // with its last waiter.
     const auto [count, slot] = *queue->set_aside->too_large.begin();
     if (count > level) return;
     ++looks_;
@@ -133,9 +142,12 @@ void WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
 
 void WaitQueues::ReturnFirst(const WaitQueue::SetAside::AtCap& waiters, int64_t count_max,
                              int64_t level, WaitQueue* queue) {
+  // Fast path: not even the smallest fits.
   if (waiters.counts.empty() || waiters.counts.begin()->first > count_max) return;
   WaiterSlot first = kNoWaiter;
   std::vector<WaiterSlot> too_large;
+  // Oldest first. A waiter beyond the cap waits on; one that only the level stops is above the
+  // level, and the walk does not meet it again.
   for (const auto& [number, slot] : waiters.places) {
     ++looks_;
     const int64_t count = nodes_[slot].waiter.count;
@@ -146,7 +158,7 @@ void WaitQueues::ReturnFirst(const WaitQueue::SetAside::AtCap& waiters, int64_t 
     }
     too_large.push_back(slot);
   }
-  // `waiters` may end with the last that leaves it.
+  // The last waiter that leaves `waiters` frees it, so nothing below reads it.
   for (const WaiterSlot slot : too_large) SetAsideAsTooLarge(slot, queue);
   if (first == kNoWaiter) return;
   LeavePlace(first, queue);
@@ -157,6 +169,7 @@ void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, int64_t l
                                WaitQueue* queue) {
   for (size_t i = 0; i < 2; ++i) {
     if (queue->set_aside == nullptr) return;
+    // Looked up again for each class: the first return may have freed the sets.
     const auto of_session = queue->set_aside->at_cap.find(session);
     if (of_session == queue->set_aside->at_cap.end()) return;
     if (i == 0) ++looks_;
@@ -167,6 +180,7 @@ void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, int64_t l
 
 void WaitQueues::ReturnAll(WaitQueue* queue) {
   if (queue->set_aside == nullptr) return;
+  // The queue loses its sets first, so the standing of each waiter is all that changes.
   const std::unique_ptr<WaitQueue::SetAside> back = std::move(queue->set_aside);
   for (const auto& [count, slot] : back->too_large) PutInLine(slot, queue);
   for (const auto& [session, classes] : back->at_cap) {
@@ -200,6 +214,7 @@ void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
     classes[queue_class].counts.erase({node.waiter.count, slot});
     if (classes[0].places.empty() && classes[1].places.empty()) set_aside.at_cap.erase(of_session);
   }
+  // Null tells all looks that nobody is set aside.
   if (set_aside.too_large.empty() && set_aside.at_cap.empty()) queue->set_aside.reset();
 }
 

@@ -1,15 +1,12 @@
-// WaitQueues: acquires that wait for room, in the order in which they are to be granted.
+// WaitQueues: acquires that wait for room, in the order of their grants.
 //
-// Thread: loop. A lane (core/lane.h) has two queues, of prioritized and of other waiters, each
-// first in, first out. The waiters of an owner (a connection of the engine) and the earliest
-// deadline of all are found at once, and so are number and oldest of the waiters of a flow, over
-// all its lanes. Slots are stable and reused. The table decides nothing: Waiting and Admission do.
+// Thread: loop. Decides nothing: Waiting and Admission do. A lane (core/lane.h) has two queues, of
+// prioritized and of other waiters, each first in, first out. Indexed besides: waiters by owner (a
+// connection of the engine), by flow over all lanes, by deadline. Slots are stable and reused.
 //
-// Waiters that freed room cannot help are set aside, so that no look passes over them again and
-// again: those that ask for more than the level, until the level is raised; those at the cap of
-// their session, until the session holds less. When a session's cap has room again, the first of
-// its waiters comes back, and stands for the others until the next look. A waiter that comes back
-// has its old place.
+// Waiters that room cannot help are set aside, so that no look passes over them: above the level,
+// or at their session's cap. They return to their old places when the level rises or the session
+// holds less. At a cap the first stands for the others until the next look.
 #ifndef NOWCALLS_CORE_WAIT_QUEUES_H_
 #define NOWCALLS_CORE_WAIT_QUEUES_H_
 
@@ -38,17 +35,17 @@ struct WaiterList {
   uint32_t size = 0;
 };
 
-// Waiters by when they came, and by count.
+// By Node::number, and by count.
 using WaiterPlaces = absl::btree_set<std::pair<uint64_t, WaiterSlot>>;
 using WaiterCounts = absl::btree_set<std::pair<uint32_t, WaiterSlot>>;
 
-// The waiters of one lane; a member of the lane. Index 0 is for prioritized ones, 1 for the others.
+// The waiters of one lane; a member of the lane. Index 0: prioritized, 1: others.
 struct WaitQueue {
-  std::array<WaiterList, 2> classes;    // All of them, in the order in which they came.
-  std::array<WaiterPlaces, 2> in_line;  // Those that are not set aside.
+  std::array<WaiterList, 2> classes;    // All, in order of arrival.
+  std::array<WaiterPlaces, 2> in_line;  // Not set aside.
 
   struct SetAside {
-    // Of a session, in a class. The counts tell at once when none fits.
+    // Of a session, in a class. The least count tells whether any fits.
     struct AtCap {
       WaiterPlaces places;
       WaiterCounts counts;
@@ -58,14 +55,14 @@ struct WaitQueue {
     absl::btree_set<SessionSlot> to_look_at;  // Sessions whose first waiters may fit again.
   };
   std::unique_ptr<SetAside> set_aside;  // Null while no waiter is set aside.
-  // Namespace::levels_changed at the last look at waiters that are set aside: the level, and a cap
-  // that is a share of it, may follow the sessions online.
+  // Namespace::levels_changed at the last look at waiters set aside: the level, and a cap that is a
+  // share of it, may follow the sessions online.
   uint64_t levels_seen = 0;
 
   uint32_t size() const { return classes[0].size + classes[1].size; }
 };
 
-// One token that a group of an acquire_all asks for, or calls of a rate.
+// An item of an acquire_all: a token, or calls of a rate.
 struct GroupItem {
   FlowId flow;
   uint32_t count = 0;
@@ -73,7 +70,7 @@ struct GroupItem {
   std::optional<ParamValue> param{};
   bool rate = false;
 };
-// In the order in which Groups looks at lanes.
+// Ordered as Groups looks at lanes.
 using WaitingGroup = std::vector<GroupItem>;
 
 struct Waiter {
@@ -97,14 +94,13 @@ class WaitQueues {
   WaitQueues(const WaitQueues&) = delete;
   WaitQueues& operator=(const WaitQueues&) = delete;
 
-  // Adds the waiter at the end of its class in `queue`, which is its lane's.
+  // `queue` here and below: of the waiter's lane.
   WaiterSlot Add(const Waiter& waiter, WaitQueue* queue);
   void Remove(WaiterSlot slot, WaitQueue* queue);
-  // The waiter stays in its place, with another ticket and deadline.
+  // Changes neither number nor place.
   void Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_ms);
 
-  // The waiter moves to the lane of `to`, where it asks for `to.count`. It keeps its number, which
-  // gives it its place. The queues are those of the two lanes.
+  // The waiter keeps its number, which gives its place in the lane of `to`.
   struct Place {
     LaneRef lane;
     FlowId flow;
@@ -112,44 +108,42 @@ class WaitQueues {
   };
   void Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to, WaitQueue* to_queue);
   void SetGroup(WaiterSlot slot, WaitingGroup group);
-  // What the waiter asks for if it is a group; null: it asks for one token.
+  // Null: the waiter is no group.
   const WaitingGroup* GroupOf(WaiterSlot slot) const { return nodes_[slot].group.get(); }
-  // Waiters are numbered as they come, over all lanes.
+  // In order of arrival, over all lanes.
   uint64_t NumberOf(WaiterSlot slot) const { return nodes_[slot].number; }
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
   size_t size() const { return size_; }
-  // Memory of all waiters, in bytes: of a waiter itself, and of the items of its group.
+  // Of all waiters, and of the items of their groups.
   size_t bytes() const { return size_ * kWaiterBytes + group_bytes_; }
   static size_t BytesOf(const WaitingGroup& group);
-  // The waiters of a flow, over all its lanes, the oldest first; null: none.
+  // Over all lanes, the oldest first; null: none.
   const WaiterPlaces* OfFlow(const FlowKey& key, FlowSlot slot) const;
-  // All flows that have waiters, by id and kind.
+  // By id and kind.
   using WaitingFlow = std::pair<FlowKey, FlowSlot>;
   const absl::btree_map<WaitingFlow, WaiterPlaces>& flows() const { return flows_; }
-  // The waiter behind it in its class, also one that is set aside; kNoWaiter behind the last.
+  // Behind it in its class, set aside or not; kNoWaiter: none.
   WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
 
-  // The first in line of a class; kNoWaiter if there is none.
+  // kNoWaiter: none.
   static WaiterSlot First(const WaitQueue& queue, size_t queue_class);
-  // REQUIRES: the waiter is in line.
+  // From the line, or from the other set.
   void SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue);
   void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
-  // Marks the session: its waiters at the cap are to be looked at, see below.
+  // Marks the session for ReturnFirstOfThoseToLookAt.
   static void LookAt(SessionSlot session, WaitQueue* queue) {
     if (queue->set_aside != nullptr) queue->set_aside->to_look_at.insert(session);
   }
-  // Whether sessions are marked.
   static bool HasToLookAt(const WaitQueue& queue) {
     return queue.set_aside != nullptr && !queue.set_aside->to_look_at.empty();
   }
-  // Puts waiters back into line:
-  //   ReturnUpTo: those with a count up to `level`;
-  //   ReturnFirstOfEach: for every session, the first of each class with a count up to `level` and
-  //     up to count_max(session);
-  //   ReturnFirstOfThoseToLookAt: the same, for the sessions that LookAt has marked;
-  //   ReturnAll: all.
-  // A waiter before that first one that fits count_max but not `level` is too large from then on.
+  // Return waiters to the line:
+  //   ReturnUpTo: of those above the level, counts up to `level`;
+  //   ReturnFirstOfEach: of each session and class, the first at the cap with a count up to
+  //     `level` and count_max(session);
+  //   ReturnFirstOfThoseToLookAt: the same, of marked sessions.
+  // A waiter that only `level` stops on the way is above the level from then on.
   void ReturnUpTo(int64_t level, WaitQueue* queue);
   template <typename CountMax>
   void ReturnFirstOfEach(CountMax count_max, int64_t level, WaitQueue* queue) {
@@ -168,15 +162,14 @@ class WaitQueues {
     }
   }
   void ReturnAll(WaitQueue* queue);
-  // The cost of waiters that are set aside: how many were looked at for the returns, and at least
-  // one for each session.
+  // Waiters looked at for returns and moves, at least 1 a session.
   uint64_t looks() const { return looks_; }
 
   uint32_t SizeOf(uint32_t owner) const;
-  // One of the owner's waiters, the same until it is removed; kNoWaiter without any.
+  // The same until its removal; kNoWaiter: none.
   WaiterSlot FirstOf(uint32_t owner) const;
 
-  // By deadline; kNoWaiter and INT64_MAX when nobody waits.
+  // Without waiters kNoWaiter, INT64_MAX.
   WaiterSlot Earliest() const;
   int64_t earliest_deadline_ms() const;
 
@@ -189,7 +182,7 @@ class WaitQueues {
   };
   struct Node {
     Waiter waiter;
-    uint64_t number = 0;  // In the order in which they came.
+    uint64_t number = 0;  // Order of arrival.
     Standing standing = Standing::kInLine;
     std::array<Link, 2> links;
     std::unique_ptr<WaitingGroup> group;
@@ -207,7 +200,7 @@ class WaitQueues {
   void PutInLine(WaiterSlot slot, WaitQueue* queue);
   void LeavePlace(WaiterSlot slot, WaitQueue* queue);
 
-  // With its places in the sets of its lane, its flow and the deadlines.
+  // With its places in sets.
   static constexpr size_t kWaiterBytes = sizeof(Node) + 128;
 
   SlotArena<WaiterSlot, Node, 64> nodes_;

@@ -14,6 +14,7 @@ class Lister {
     const Flow& flow = books_.flows().at(slot);
     AddLane(flow.lane);
     if (flow.keys == 0) return;
+    // Under a rule by value each key with waiters is a lane.
     const KeyTable& keys = books_.flows().keys();
     keys.VisitWaitingOf(slot, [&](KeySlot key) {
       AddLane(keys.at(key).lane);
@@ -27,6 +28,7 @@ class Lister {
   void AddLane(const Lane& lane) {
     books_.looks() += 1;
     if (lane.waiting() == 0) return;
+    // Places count prioritized waiters first, and also waiters that the filter leaves out.
     uint32_t place = 0;
     for (const WaiterList& list : lane.waiters->classes) {
       for (WaiterSlot slot = list.head; slot != kNoWaiter && !full(); slot = queues_.Next(slot)) {
@@ -54,6 +56,7 @@ class Lister {
 std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queues,
                                      const WaiterFilter& filter, size_t limit) {
   Lister lister(books, queues, filter, limit);
+  // A chosen flow needs no walk over the others.
   if (filter.flow.has_value()) {
     for (const FlowSlot slot : books.flows().FindAll({*filter.flow, filter.kind})) {
       lister.AddFlow(slot);

@@ -1,7 +1,7 @@
-// ListWaiters: who waits for room, for the listing `waiters`.
+// ListWaiters: waiters for the listing `waiters`.
 //
-// Thread: loop. It looks at the flows that have waiters, one after the other, until it has enough:
-// at all waiters, if the filter names a client.
+// Thread: loop. Looks at waiting flows until it has enough; under a filter by client at all
+// waiters.
 #ifndef NOWCALLS_CORE_WAITER_LIST_H_
 #define NOWCALLS_CORE_WAITER_LIST_H_
 
@@ -31,8 +31,8 @@ struct WaiterPlace {
   uint32_t place = 0;  // In the line of its flow, or of its value of the parameter; 1: the first.
 };
 
-// At most `limit` waiters, valid until the next call that changes the core: by flow id, those of
-// the rule of the flow first, then by value, then by place.
+// By flow id, the rule of the flow first, then by value and place. Valid until the next call that
+// changes the core.
 std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queues,
                                      const WaiterFilter& filter, size_t limit);
 

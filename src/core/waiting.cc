@@ -12,7 +12,7 @@ constexpr uint64_t kLooksPerAnswer = 8;
 
 }  // namespace
 
-// Sentinel's acquireRefuseStrategy 3 queues prioritized requests; a request may ask for it itself.
+// Sentinel's acquireRefuseStrategy 3 queues prioritized requests. A request may ask to wait itself.
 int64_t Waiting::WaitMsOf(const Flow& flow, const AcquireRequest& request) const {
   constexpr int32_t kQueueOnServer = 3;
   if (closed_ || !flow.active()) return 0;
@@ -37,6 +37,7 @@ WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRe
                         const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
   books_->Count(&books_->flows().at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
   Lane& lane = books_->flows().lane(ref);
+  // Most lanes never have waiters, so the first one makes the queue.
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
   const WaiterSlot waiter = queues_.Add({.ticket = ticket,
                                          .lane = ref,
@@ -60,12 +61,14 @@ WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRe
 
 void Waiting::Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int64_t wait_ms,
                       const AcquireAnswer& superseded) {
+  // The first call ends now; number, place and arrival stay for the second.
   late_answers_.push_back(LateOf(slot, superseded));
   queues_.Readdress(slot, ticket, step.now.ms + wait_ms);
 }
 
-// A waiter that is set aside may have stood for all waiters that its session has at the cap. So
-// these are looked at then, once for each session however many of its waiters were set aside.
+// The first in line stops all behind it, so that it is served in the end. Waiters that no room
+// helps are set aside on the way. One set aside may have stood for all waiters of its session at
+// the cap, so its session is looked at again: once, however many of them are set aside.
 WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
   FlowTable& flows = books_->flows();
   if (flows.lane(ref).waiting() == 0) return kNoWaiter;
@@ -77,6 +80,7 @@ WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
     const WaiterSlot slot = WaitQueues::First(*queue, queue_class);
     if (slot != kNoWaiter && !shadow) {
       const Waiter& waiter = queues_.at(slot);
+      // Which set decides what brings the waiter back: the level, or its session's holds.
       const bool too_large = waiter.count > level;
       if (too_large || waiter.count > flows.CapLeft(flows.at(ref.flow_slot), waiter.session_slot)) {
         if (too_large) {
@@ -88,6 +92,7 @@ WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
         continue;
       }
     }
+    // A returned waiter may be older than `slot`: look once more before it is first.
     if (!WaitQueues::HasToLookAt(*queue)) return slot;
     ReturnSessionsToLookAt(ref, level);
   }
@@ -102,18 +107,19 @@ void Waiting::ReturnSessionsToLookAt(const LaneRef& ref, int64_t level) {
 
 bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized, uint64_t number) {
   const uint64_t looks_before = queues_.looks();
-  // Waiters that are about to be granted are ahead.
+  // Waiters that are about to be granted are ahead: the lane may still be in the wake list.
   if (books_->flows().lane(ref).to_wake || LevelHasChanged(ref)) RestoreLine(ref);
   const auto is_ahead = [&](size_t queue_class) {
     const WaiterSlot first = FirstInLine(ref, queue_class);
     return first != kNoWaiter && queues_.NumberOf(first) < number;
   };
+  // A prioritized request passes all others, which are class 1.
   const bool ahead = prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
   books_->looks() += queues_.looks() - looks_before;
   return ahead;
 }
 
-// By sessions that came or left since the lane's waiters were looked at. REQUIRES: waiters.
+// Whether sessions came or left since the lane's waiters were looked at. REQUIRES: waiters.
 bool Waiting::LevelHasChanged(const LaneRef& ref) const {
   const FlowTable& flows = books_->flows();
   const Flow& flow = flows.at(ref.flow_slot);
@@ -128,6 +134,7 @@ void Waiting::RestoreLine(const LaneRef& ref) {
   if (!LevelHasChanged(ref)) return;
   const Flow& flow = flows.at(ref.flow_slot);
   queue->levels_seen = flows.name_space(flow.name_space).levels_changed;
+  // A cap in percent moves with the level.
   if (flow.rule->max_per_client_percent > 0) {
     queues_.ReturnFirstOfEach(
         [&](SessionSlot session) { return flows.CapLeft(flows.at(ref.flow_slot), session); },
@@ -145,6 +152,7 @@ std::vector<LaneRef> Waiting::LanesThatWait(FlowSlot flow_slot) const {
 
 void Waiting::OnNewRule(FlowSlot flow_slot) {
   for (const LaneRef& ref : LanesThatWait(flow_slot)) {
+    // Waiters set aside were judged by the old rule: return all, and wake the lane.
     if (ref.key_slot != kNoKey) books_->flows().RefreshKey(ref.key_slot);
     TrackWaiting(ref);
     WaitQueue* const queue = books_->flows().lane(ref).waiters.get();
@@ -161,9 +169,11 @@ void Waiting::Move(WaiterSlot slot, const LaneRef& to, uint32_t count) {
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
   WaitQueue* const left = flows.lane(from).waiters.get();
   queues_.Move(slot, left, {to, flows.at(to.flow_slot).id, count}, lane.waiters.get());
+  // The group may have stood for its session's waiters in the line that it leaves.
   WaitQueues::LookAt(queues_.at(slot).session_slot, left);
   TrackWaiting(to);
   TrackWaiting(from);
+  // The old key may have lived by this waiter alone.
   if (from.key_slot != kNoKey) flows.EraseKeyIfUnused(from.key_slot);
 }
 
@@ -179,7 +189,7 @@ void Waiting::AnswerAll(const Step& step, WaiterSlot slot, AcquireAllAnswer answ
   Remove(slot);
 }
 
-// A group is told the rule, and the value, in whose queue it waits.
+// A group's answer names the rule, and the value, in whose queue it waits.
 LateAnswer Waiting::LateOf(WaiterSlot slot, const AcquireAnswer& answer) const {
   const Waiter& waiter = queues_.at(slot);
   if (queues_.GroupOf(slot) == nullptr) return {.ticket = waiter.ticket, .answer = answer};
@@ -205,6 +215,7 @@ void Waiting::NoteWait(const Step& step, WaiterSlot slot) {
 }
 
 void Waiting::Remove(WaiterSlot slot) {
+  // A copy: the queues free the waiter before its key is looked at.
   const Waiter waiter = queues_.at(slot);
   WaitQueue* const queue = books_->flows().lane(waiter.lane).waiters.get();
   SessionState& session = books_->sessions().at(waiter.session_slot);
@@ -223,7 +234,8 @@ void Waiting::Remove(WaiterSlot slot) {
 
 void Waiting::RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status, RefusedBy limit) {
   for (const LaneRef& ref : LanesThatWait(flow_slot)) {
-    // A key goes with its last waiter, if it has no token.
+    // The last waiter erases its key, unless tokens hold it. An erased key has no waiters, so the
+    // loops end.
     const Lane& lane = books_->flows().lane(ref);
     books_->looks() += kLooksPerAnswer * lane.waiting();
     for (size_t i = 0; i < 2; ++i) {
@@ -238,6 +250,7 @@ void Waiting::RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status
 
 void Waiting::Expire(const Step& step, uint32_t waiters_max) {
   for (; waiters_max > 0 && queues_.earliest_deadline_ms() <= step.now.ms; --waiters_max) {
+    // The earliest first; the caller's bound leaves the rest to a later call.
     const WaiterSlot slot = queues_.Earliest();
     Answer(step, slot,
            books_->Refuse(queues_.at(slot).lane, TokenStatus::kBlocked, RefusedBy::kQueueTimeout));
@@ -261,7 +274,7 @@ void Waiting::Close(const Step& step) {
   }
 }
 
-// The namespace knows which of its lanes have waiters and a level that its sessions share.
+// Keeps the namespace's list of lanes with waiters and a level that its sessions share.
 void Waiting::TrackWaiting(const LaneRef& ref) {
   FlowTable& flows = books_->flows();
   const Flow& flow = flows.at(ref.flow_slot);

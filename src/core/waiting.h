@@ -1,13 +1,12 @@
 // Waiting: acquires that wait for room, and the late answers that end their waits.
 //
-// Thread: loop. Order among waiters: prioritized ones first; within a class first come, first
-// served. A waiter that needs more room than there is stops all waiters behind it, so that it is
-// served in the end. Only waiters that no room would help are passed over: at their own cap, or
-// asking for more than the level.
+// Thread: loop. Names the first in line and ends waits without a token; Admission grants. It may
+// touch: queues in the lanes, unused keys, request ids of waiters, the wake list, counters of
+// flows.
 //
-// Each lane (core/lane.h) has a line of its own. Waiting says who is first in line, and ends waits
-// without a token. Admission grants. It may touch: the queues in the lanes, keys that nobody uses
-// any more, the request ids of waiters, the wake list, and counters of flows.
+// A lane's line (core/lane.h): prioritized waiters first, then by arrival. A waiter that needs more
+// room than there is stops all behind it. Passed over are only waiters at their own cap or above
+// the level.
 #ifndef NOWCALLS_CORE_WAITING_H_
 #define NOWCALLS_CORE_WAITING_H_
 
@@ -29,18 +28,16 @@ class Waiting {
  public:
   explicit Waiting(Books* books) : books_(books) {}
 
-  // --- Getting in. ---
-  // How long the request waits for room; 0: not at all.
+  // 0: the request does not wait.
   int64_t WaitMsOf(const Flow& flow, const AcquireRequest& request) const;
-  // `group_bytes`: of the items of a group (WaitQueues::BytesOf).
+  // `group_bytes`: WaitQueues::BytesOf.
   bool HasRoomFor(const LaneRef& ref, uint32_t owner, size_t group_bytes = 0) const;
   bool HasRoomFor(uint32_t owner) const;
   WaiterSlot Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                  const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket);
-  // The waiter stands for a group, or for another order of its items. It waits in the lane of one.
+  // The waiter is a group, or one with its items in another order.
   void SetGroup(WaiterSlot slot, WaitingGroup group) { queues_.SetGroup(slot, std::move(group)); }
-  // The same call, asked again, takes the waiter's place in the queue. `superseded` answers the
-  // first one.
+  // The same call, asked again. `superseded` answers the first.
   void Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int64_t wait_ms,
                const AcquireAnswer& superseded);
 
@@ -48,32 +45,31 @@ class Waiting {
   // The first waiter of the class that freed room admits; kNoWaiter: none. Sets aside waiters that
   // room cannot help.
   WaiterSlot FirstInLine(const LaneRef& ref, size_t queue_class);
-  // Whether waiters are ahead of a request that comes now, or came with this number.
+  // Ahead of a request that comes now, or came with `number`.
   bool AreAhead(const LaneRef& ref, bool prioritized, uint64_t number = UINT64_MAX) {
     return books_->flows().lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized, number);
   }
-  // A group goes on to wait in the lane of another of its items, which asks for `count`, in its
-  // place by arrival. REQUIRES: the caller looks at the line that it leaves.
+  // Moves a group to another item's lane, at its place by arrival. The caller must look at the line
+  // that it leaves.
   void Move(WaiterSlot slot, const LaneRef& to, uint32_t count);
-  // Puts waiters back into line that were set aside for a lower level, or for a share of one.
-  // REQUIRES: waiters.
+  // Returns waiters that a lower level set aside, or a share of it. REQUIRES: waiters.
   void RestoreLine(const LaneRef& ref);
-  // The flow has got a new rule: all its waiters are in line again.
+  // Puts all waiters back in line.
   void OnNewRule(FlowSlot flow_slot);
 
   // --- Ends of waits. ---
   void Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& answer);
   void AnswerAll(const Step& step, WaiterSlot slot, AcquireAllAnswer answer);
-  // Of all lanes of the flow. `limit`: counted as a refusal; kNone: not counted.
+  // In all lanes. `limit`: counted as a refusal, unless kNone.
   void RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status, RefusedBy limit);
-  // Up to `waiters_max` waiters whose time is over.
+  // Refuses waiters whose time is over.
   void Expire(const Step& step, uint32_t waiters_max);
-  // Nobody listens to the answers with this owner.
+  // Unanswered: the owner is gone.
   void RemoveAllOf(uint32_t owner);
-  // Answers all waiters NOT_AVAILABLE; from now on no request waits.
+  // Answers NOT_AVAILABLE; from now on no request waits.
   void Close(const Step& step);
 
-  // In the order in which they were decided.
+  // In the order of decision.
   std::vector<LateAnswer> TakeLateAnswers() { return std::exchange(late_answers_, {}); }
   bool has_late_answers() const { return !late_answers_.empty(); }
   const WaitQueues& queues() const { return queues_; }

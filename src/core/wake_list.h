@@ -1,9 +1,8 @@
 // WakeList: the lanes whose waiters may fit now.
 //
-// Thread: loop. The one seam between the parts that make room (tokens that end, rules that change,
-// sessions that come and go) and Admission, which grants it at the end of each call. A lane is in
-// the list once at most, and so is a namespace: the list is about as long as there are lanes with
-// waiters. Adding takes constant time, however many waiters are concerned.
+// Thread: loop. Parts that make room (ends of tokens, new rules, sessions that come and go) add
+// lanes; Admission grants at the end of each call. A lane or namespace is listed once at most.
+// Adding takes constant time.
 #ifndef NOWCALLS_CORE_WAKE_LIST_H_
 #define NOWCALLS_CORE_WAKE_LIST_H_
 
@@ -16,7 +15,7 @@ namespace nowcalls::core {
 
 class WakeList {
  public:
-  // A lane, or all lanes of a namespace that wait for sessions.
+  // A lane, or a namespace's lanes that wait for sessions.
   struct Entry {
     LaneRef lane;  // No flow: it is a namespace.
     NamespaceSlot name_space;
@@ -24,16 +23,15 @@ class WakeList {
 
   explicit WakeList(FlowTable* flows) : flows_(flows) {}
 
-  // The lane has more room, or other waiters than before.
+  // More room, or other waiters.
   void Add(const LaneRef& ref);
   // Levels that the namespace's sessions share have changed.
   void AddNamespace(NamespaceSlot slot);
-  // To go on with a namespace that Take gave.
+  // After Take: goes on later.
   void PutBack(NamespaceSlot slot) { entries_.push_back({{}, slot}); }
 
   bool empty() const { return entries_.empty(); }
-  // The oldest entry. A flow, key or namespace may be another one by now: then its to_wake is not
-  // set, or it is in the list once more.
+  // The oldest. Its slot may have another object by now: with `to_wake` unset, or listed again.
   // REQUIRES: !empty().
   Entry Take();
 
