@@ -1,8 +1,7 @@
-// Lane: what counts against one limit, and who waits for room under it.
+// Lane: the calls that count against a limit, and the acquires that wait under it.
 //
-// Thread: loop. A flow is a lane: all its tokens. Under a rule with a parameter, each value that
-// tokens hold or waiters ask for is a lane of its own (core/key_table.h). So a full value never
-// delays another. LaneRef (core/slot.h) names either; FlowTable finds it.
+// Thread: loop. A flow is a lane. Under a rule with a parameter each value in use is a lane, too
+// (core/key_table.h), so a full value never delays another. LaneRef (core/slot.h) names a lane.
 #ifndef NOWCALLS_CORE_LANE_H_
 #define NOWCALLS_CORE_LANE_H_
 

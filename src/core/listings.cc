@@ -7,14 +7,15 @@
 namespace nowcalls::core {
 namespace {
 
-// Listings between two batches that get cursors of their own.
+// Pages between two batches that get cursors of their own.
 constexpr int kCursorBits = 24;
 
-// Tokens that one page looks at; a page may hold fewer rows than asked for, even none, and go on.
+// Tokens that a page looks at. It may have fewer rows than asked for, even none, and go on.
 constexpr uint32_t kLookedAtMax = 5000;
 
 }  // namespace
 
+// Every start commits a batch before it answers anything, so batch numbers separate the starts.
 void Listings::Begin() { next_id_ = (books_->batch_number() << kCursorBits) + 1; }
 
 Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter& filter,
@@ -27,6 +28,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
     if (!found.ok()) return found.status();
     listing = *found;
   }
+  // The walk goes on where the last page ended; the cursor has passed tokens that ended since.
   listing->used_ms = now.ms;
   TokenPage page;
   TokenSlot& next = listing->cursor.next;
@@ -42,6 +44,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
     next = entry.next(listing->cursor.order);
   }
   books_->looks() += seen - page.tokens.size();  // The others are paid for as rows.
+  // A new cursor a page: a repeated call gets kNotFound, and loses no rows unnoticed.
   if (next == kNoToken) {
     Close(listing);
   } else {
@@ -79,11 +82,12 @@ Result<Listings::Listing*> Listings::Find(uint64_t id, uint32_t owner) {
 
 Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
   const Limits& limits = books_->options().limits;
+  // Full: the owner's own oldest listing first.
   if (CountOf(owner) >= limits.listings_per_connection_max) {
     CloseOldest([&](uint32_t of) { return of == owner; });
   } else if (listings_.size() >= limits.listings_max) {
-    // Closes one of an owner that has most: owners that leave listings behind do not end that of an
-    // owner that goes on.
+    // Closes one of an owner with most listings: an owner that leaves listings behind does not end
+    // another's.
     int64_t most = 0;
     for (const auto& listing : listings_) most = std::max(most, CountOf(listing->owner));
     CloseOldest([&](uint32_t of) { return CountOf(of) == most; });
@@ -97,7 +101,7 @@ Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
     listing->cursor = {TokenOrder::kSession,
                        slot == kNoSession ? kNoToken : books_->sessions().at(slot).tokens.head};
   } else if (filter.flow.has_value()) {
-    // The tokens of two flows are found by looking at all, which have the order by age.
+    // Two flows have two lists; only the list of all has the order by age. Matches picks the rows.
     const std::vector<FlowSlot> slots = books_->flows().FindAll({*filter.flow, filter.kind});
     if (slots.empty()) listing->cursor.next = kNoToken;
     if (slots.size() == 1) {
@@ -114,7 +118,7 @@ int64_t Listings::CountOf(uint32_t owner) const {
                        [&](const auto& listing) { return listing->owner == owner; });
 }
 
-// Closes the listing that was unused for longest, of those whose owner is `among`.
+// Closes the longest unused listing of owners that `among` accepts.
 template <typename Among>
 void Listings::CloseOldest(Among among) {
   Listing* oldest = nullptr;

@@ -1,7 +1,7 @@
 // Listings: tokens page by page, oldest first, while tokens come and go.
 //
-// Thread: loop. A listing is a place in a list of tokens; listings are bounded and forgotten when
-// they are idle. They change nothing in the tables but the cursors attached to the token table.
+// Thread: loop. A listing is a cursor in a list of tokens, attached to the token table, its only
+// change there. Listings are bounded, and forgotten when idle.
 #ifndef NOWCALLS_CORE_LISTINGS_H_
 #define NOWCALLS_CORE_LISTINGS_H_
 
@@ -21,15 +21,14 @@ class Listings {
  public:
   explicit Listings(Books* books) : books_(books) {}
 
-  // Gives cursors that no earlier start has given, after the ledger was loaded: every start commits
-  // a batch before it answers anything.
+  // After the load: later cursors differ from those of earlier starts.
   void Begin();
 
   // See Core::ListTokens.
   Result<TokenPage> Page(Instant now, uint32_t owner, const TokenFilter& filter, uint32_t limit,
                          uint64_t cursor);
   void ForgetIdle(Instant now);
-  // When ForgetIdle has something to do next; kNever: nothing.
+  // When ForgetIdle has work; kNever: never.
   Instant NextIdle() const;
 
  private:

@@ -12,10 +12,10 @@
 namespace nowcalls::core {
 namespace {
 
-// Ids that are computed one behind the other, so that a processor works on several at once.
+// Ids computed together, so that a processor overlaps them.
 constexpr size_t kIdsTogether = 64;
 
-// Tokens whose entries are on their way from memory while one is linked.
+// Tokens whose entries are fetched while one is linked.
 constexpr size_t kAhead = 16;
 
 std::string TokenText(TokenId id, FlowId flow) {
@@ -32,6 +32,7 @@ std::string TokenText(const Books& books, TokenSlot slot) {
 }  // namespace
 
 FirstRecords Loading::first_records() const {
+  // Only a ledger of an earlier format has something to record: the format, and rules made here.
   if (found_.version == ledger::kFormatVersion) return {};
   FirstRecords records{found_, stand_ins_, idle_};
   records.format->version = ledger::kFormatVersion;
@@ -40,6 +41,7 @@ FirstRecords Loading::first_records() const {
 
 void Loading::ExpectSeal(const ledger::Seal& seal) {
   times_.SetSealed(seal.ledger_ms);
+  // A damaged count must not ask for more memory than a full server has.
   const uint32_t tokens_max = books_->options().limits.tokens_max;
   const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(seal.live_tokens, tokens_max));
   tokens_.Reserve(bounded);
@@ -53,6 +55,7 @@ ledger::ClockMark Loading::Believed(ledger::ClockMark mark) {
 
 Status Loading::LoadNamespace(const ledger::NamespaceEntry& entry) {
   const std::string name = "namespace " + entry.name_space;
+  // A source must be valid: it is compared with those that claim the namespace.
   if (const Status source = CheckRuleSource(entry.source); !source.ok()) {
     return Status::Corruption(name + ": its source " + source.message());
   }
@@ -74,12 +77,14 @@ Status Loading::LoadRule(const ledger::RuleEntry& entry) {
   FlowTable& flows = books_->flows();
   const FlowSlot slot = flows.FindOrAdd(rule->key());
   Flow& flow = flows.at(slot);
+  // The two kinds of an id are two flows; a second rule of one kind is damage.
   if (flow.rule != nullptr) {
     return Status::Corruption(where + ": another rule of its kind has the flowId too");
   }
   flows.SetRule(slot, flows.FindOrAddNamespace(entry.name_space), *rule,
                 books_->options().resource_timeout_factor);
   books_->TrackSessions(&flow);
+  // A removed rule stays for its tokens; CheckRemovedRules sees whether it has any.
   if (!ledger::IsInForce(entry.state)) flows.MarkRemoved(slot);
   flow.draining = entry.state == ledger::RuleState::kDraining;
   return {};
@@ -105,6 +110,7 @@ Status Loading::LoadSession(const ledger::Session& session) {
   const auto kind = may_be_sentinels ? ledger::SessionKind::kSentinel : session.kind;
   const SessionSlot slot =
       sessions.Add(session.id, kind, name_space, session.client_id, session.instance, opened_ms);
+  // Offline since before the restart: Absence::Begin sets the moment.
   sessions.at(slot).in_ledger = true;
   sessions.at(slot).from_before_restart = true;
   ++books_->flows().name_space(name_space).sessions;
@@ -114,6 +120,7 @@ Status Loading::LoadSession(const ledger::Session& session) {
 
 Status Loading::LoadHistory(ledger::HistoryBlock block) {
   for (ledger::HistoryEntry& entry : block) {
+    // Ends must not go back, also where a time of the future was bounded.
     const int64_t ended_ms = times_.Believed(entry.ended_ms, [&] {
       return "the end in entry " + std::to_string(entry.sequence) + " of the history is";
     });
@@ -125,6 +132,7 @@ Status Loading::LoadHistory(ledger::HistoryBlock block) {
 Status Loading::LoadRate(const ledger::RateBucket& bucket) {
   const FlowId flow = bucket.key.flow;
   const FlowSlot slot = books_->flows().Find({flow, FlowKind::kFlow});
+  // Windows are dropped with the rule, so one without a rule is damage.
   if (slot == kNoFlow || books_->flows().at(slot).rule == nullptr) {
     return Status::Corruption("flow " + std::to_string(flow.value) +
                               " has a window of calls a second, but its rule is missing");
@@ -142,6 +150,7 @@ Status Loading::LoadToken(const ledger::Token& token) {
     return Status::Corruption(TokenText(token) +
                               ": its deadline is beyond what a rule can make it");
   }
+  // Sessions and rules were loaded before: a token without them is damage.
   const auto session = sessions_.find(token.session.value);
   if (session == sessions_.end()) {
     return Status::Corruption(TokenText(token) + ": its session " +
@@ -162,13 +171,14 @@ Status Loading::LoadToken(const ledger::Token& token) {
   entry.count = token.count;
   entry.flow_slot = flow_slot;
   entry.session_slot = session->second;
-  // The ledger has the deadline. If it was set under another rule or by the expire strategy, this
-  // is not quite when the hold began; it matters only for telling late releases.
+  // The ledger has only the deadline. If another rule or the expire strategy set it, the begin of
+  // the hold is not exact; only late releases are told by it.
   entry.SetHeldSince(entry.deadline_ms - books_->flows().at(flow_slot).hold_ms);
   if (token.request_id != 0) tokens.SetLoadedRequest(slot, token.request_id);
   if (token.param.has_value()) {
     tokens.SetKey(slot, books_->flows().FindOrAddKey(flow_slot, token.param->view()));
   }
+  // Finish compares these sums with the seal, and checks the ids.
   books_->CountIn(slot);
   fence_sum_ += token.fence.value;
   tokens_.Add(token.fence.value, slot);
@@ -176,8 +186,8 @@ Status Loading::LoadToken(const ledger::Token& token) {
   return unchecked_ids_.size() < kIdsTogether ? Status::Ok() : CheckIds();
 }
 
-// The flow of the token's kind. Formats without kinds have a rule of the other kind, perhaps; then
-// the tokens of this kind get one that counts as removed. kNoFlow: a rule is missing.
+// The flow of the token's kind. In formats without kinds the id may have only a rule of the other
+// kind; then a stand-in that counts as removed is made. kNoFlow: no rule at all.
 FlowSlot Loading::FlowOf(const ledger::Token& token) {
   FlowTable& flows = books_->flows();
   const FlowKey key{token.flow, FlowKindIf(token.param.has_value())};
@@ -193,8 +203,7 @@ FlowSlot Loading::FlowOf(const ledger::Token& token) {
   return slot;
 }
 
-// An id that passed the checksums of the ledger may still have been changed, where nothing but its
-// fence shows it.
+// Damage that the ledger's checksums do not show: an id that is not that of its fence.
 Status Loading::CheckIds() {
   for (const auto& [id, slot] : unchecked_ids_) {
     const TokenEntry& entry = books_->tokens().at(slot);
@@ -207,6 +216,8 @@ Status Loading::CheckIds() {
 }
 
 Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
+  // Sorting comes first: links, and the checks of numbers, need tokens by fence. Sums need them
+  // all.
   const ledger::Seal last = seal.value_or(ledger::Seal{});
   NOWCALLS_RETURN_IF_ERROR(CheckIds());
   NOWCALLS_RETURN_IF_ERROR(IndexTokens());
@@ -223,7 +234,7 @@ Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
   return {};
 }
 
-// Two tokens with the same fence or request id show here, where all tokens are in order.
+// Here, with all tokens in order, a fence or request id that two tokens share shows.
 Status Loading::IndexTokens() {
   const PopulatedVector<FenceAndSlot>& by_fence = tokens_.Sort();
   const auto twin = std::adjacent_find(
@@ -239,7 +250,7 @@ Status Loading::IndexTokens() {
                             " of another token of its session");
 }
 
-// The ledger keeps tokens by deadline; listings want them by age.
+// The ledger has tokens by deadline; listings need them by age, which is by fence.
 void Loading::LinkTokens() {
   const PopulatedVector<FenceAndSlot>& by_fence = tokens_.sorted();
   TokenTable& tokens = books_->tokens();
@@ -256,7 +267,7 @@ Status Loading::CheckRemovedRules() {
   const FlowTable& flows = books_->flows();
   for (const auto& [key, slot] : flows.by_key()) {
     if (!flows.at(slot).removed || flows.at(slot).tokens.size > 0) continue;
-    // Before kinds, tokens of the other kind kept it.
+    // In formats without kinds, tokens of the other kind kept the rule: the first batch erases it.
     const FlowKey other{key.id, OtherThan(key.kind)};
     if (std::find(stand_ins_.begin(), stand_ins_.end(), other) != stand_ins_.end()) {
       idle_.push_back(key);
@@ -281,7 +292,8 @@ Status Loading::CheckSums(const ledger::Seal& seal) const {
       " with a count of " + std::to_string(seal.live_count_sum) + ": records were lost or changed");
 }
 
-// A namespace is recorded with its active rules and forgotten with the last of them.
+// A namespace's source is recorded with its rules and forgotten with the last, so without rules
+// they were lost.
 Status Loading::CheckNamespacesHaveRules() const {
   const FlowTable& flows = books_->flows();
   for (uint32_t i = 0; i < flows.namespace_slots(); ++i) {
@@ -296,6 +308,7 @@ Status Loading::CheckNamespacesHaveRules() const {
 Status Loading::CheckNumbers(uint64_t next_fence) const {
   const PopulatedVector<FenceAndSlot>& by_fence = tokens_.sorted();
   const auto& by_id = books_->sessions().by_id();
+  // Sessions take their ids from the fences.
   const uint64_t newest_token = by_fence.empty() ? 0 : by_fence.back().first;
   const uint64_t newest_session = by_id.empty() ? 0 : by_id.rbegin()->first;
   if (std::max(newest_token, newest_session) < next_fence) return {};
@@ -303,7 +316,8 @@ Status Loading::CheckNumbers(uint64_t next_fence) const {
                             std::to_string(next_fence));
 }
 
-// The ends that the history holds have happened.
+// Each end of the history has happened: id and fence agree, lie below the bound, and no such token
+// lives.
 Status Loading::CheckHistory(uint64_t next_fence) const {
   for (const ledger::HistoryBlock& block : books_->history().blocks()) {
     for (const ledger::HistoryEntry& entry : block) {

@@ -1,9 +1,8 @@
-// Loading: the ledger's entities become the core's tables, and are proved to be all of them.
+// Loading: the ledger's entities become the core's tables, and are proved to be complete.
 //
-// Thread: one, before the core serves. It exists until the load is finished and no longer. It fills
-// all tables; nothing else runs meanwhile. Order: namespaces and rules, sessions, history, rates,
-// tokens, then Finish. Every function returns kCorruption for what a ledger cannot hold; then the
-// core is of no use. A time of the future is none of that: it is dropped or bounded, and noted.
+// Thread: one, before the core serves; ends with the load. It fills all tables. Order: SetFormat,
+// ExpectSeal, namespaces and rules, sessions, history, rates, tokens, Finish. kCorruption: a ledger
+// cannot hold this; the core is of no use. A time of the future is dropped or bounded, and noted.
 #ifndef NOWCALLS_CORE_LOADING_H_
 #define NOWCALLS_CORE_LOADING_H_
 
@@ -23,27 +22,26 @@
 
 namespace nowcalls::core {
 
-// What the first batch has to record of a ledger of an earlier format.
+// What the first batch records if the ledger has an earlier format.
 struct FirstRecords {
   std::optional<ledger::Format> format{};  // To set; none: the ledger has this program's.
-  std::vector<FlowKey> rules{};            // Made for tokens that had none of their kind.
-  std::vector<FlowKey> idle{};             // Removed, and without tokens of their kind.
+  std::vector<FlowKey> rules{};            // Made for tokens without a rule of their kind.
+  std::vector<FlowKey> idle{};             // Removed, without tokens of their kind.
 };
 
 class Loading {
  public:
   explicit Loading(Books* books) : books_(books) {}
 
-  // The format that the ledger has; before all else.
+  // Of the ledger; before all else.
   void SetFormat(const ledger::Format& found) { found_ = found; }
-  // What the first batch of the start records.
   FirstRecords first_records() const;
 
-  // What the last batch says, before all entities: how many tokens to make room for, and which
-  // times had come. A new ledger has none.
+  // Before all entities: tokens to make room for, and the time up to which times have come. A new
+  // ledger has no seal.
   void ExpectSeal(const ledger::Seal& seal);
   const FutureTimes& times() const { return times_; }
-  // The same of the clock mark.
+  // Bounds the clock mark by the seal's time.
   ledger::ClockMark Believed(ledger::ClockMark mark);
 
   Status LoadNamespace(const ledger::NamespaceEntry& entry);
@@ -52,8 +50,7 @@ class Loading {
   Status LoadHistory(ledger::HistoryBlock block);     // By ascending sequence.
   Status LoadRate(const ledger::RateBucket& bucket);  // By ascending key.
   Status LoadToken(const ledger::Token& token);
-  // kCorruption when the live tokens are not those the seal was written over. A new ledger has no
-  // seal.
+  // kCorruption: the live tokens are not those of the seal. A new ledger has no seal.
   Status Finish(const std::optional<ledger::Seal>& seal);
 
  private:
@@ -77,7 +74,7 @@ class Loading {
   bool has_rates_ = false;
   FenceOrder tokens_;
   uint64_t fence_sum_ = 0;  // Of these.
-  // Tokens whose ids were not looked at yet.
+  // Tokens with unchecked ids.
   std::vector<std::pair<TokenId, TokenSlot>> unchecked_ids_;
   absl::flat_hash_map<uint64_t, SessionSlot> sessions_;  // By id.
 };

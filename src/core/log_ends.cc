@@ -19,8 +19,11 @@ void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, const TokenEnd&
   const SessionState& session = books.sessions().at(entry.session_slot);
   const FlowId flow = books.flows().at(entry.flow_slot).id;
   const std::string& name_space = books.flows().name_space(session.name_space).name;
+  // The namespace is that of the session that holds the token, not of the rule.
   if (!books.options().log_ends.Has(flow, name_space)) return;
 
+  // Text and fields say the same: the text for a reader, the fields for JSON. Rare facts (outcome,
+  // instance, param) are left out where they say nothing.
   const std::string token = std::to_string(books.IdOf(entry).value);
   const std::string reason_word(EndReasonName(end.reason));
   const std::string outcome_word(CallOutcomeName(end.outcome));

@@ -1,7 +1,7 @@
-// LogEnds: the flows and namespaces whose ended tokens are logged, a line each, and the line.
+// LogEnds: the flows and namespaces whose ended tokens are logged, a line each.
 //
-// Thread: the choice is a plain value for any thread; NoteEnd is the loop's. The line is
-// written when the end is decided: an end that a crash undoes may have been logged.
+// Thread: the choice is a plain value for any thread; NoteEnd is the loop's. An end is logged when
+// it is decided, also if a crash undoes it.
 #ifndef NOWCALLS_CORE_LOG_ENDS_H_
 #define NOWCALLS_CORE_LOG_ENDS_H_
 
@@ -31,7 +31,7 @@ struct LogEnds {
   }
 };
 
-// Adds the line about a token that is about to end, if the options of the books ask for it.
+// Notes the end of a live token, if the books' options ask for it.
 void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, const TokenEnd& end,
              Notices* notices);
 

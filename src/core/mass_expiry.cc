@@ -20,7 +20,7 @@ void MassExpiry::CameBack(SessionState* session) {
   holders_.since_ms.reset();
 }
 
-// The guard is for sessions that can come back, and have something to come back for.
+// The guard counts sessions that can come back, and have tokens to come back for.
 void MassExpiry::WentOffline(SessionState* session, int64_t now_ms) {
   holders_.since_ms.reset();
   if (session->kind == ledger::SessionKind::kNamed && session->tokens.size > 0) {
@@ -34,6 +34,8 @@ bool MassExpiry::CanBeMass(const SessionState& session) const {
 }
 
 int64_t MassExpiry::JudgeDueMs(const SessionState& session) const {
+  // The guard remembers three windows, a token may be due after days. So a session whose first
+  // token is due later than a window is judged when the window has passed.
   constexpr int64_t kWindowMs = MassExpiryGuard::kWindowMsMax;
   const int64_t due_ms = session.offline_since_ms + kWindowMs;
   const bool tokens_due_later = session.walk_ms != kNotScheduled && session.walk_ms > due_ms;
@@ -45,14 +47,19 @@ void MassExpiry::Judge(SessionState* session, int64_t now_ms, int64_t window_ms)
   const int64_t since_ms = session->offline_since_ms;
   window_ms = std::min(window_ms, MassExpiryGuard::kWindowMsMax);
   if (!CanBeMass(*session) || session->mass.Covers(since_ms, window_ms, now_ms)) return;
+  // No mass until the counts below show one.
   session->mass = {.mass = false, .asked_ms = now_ms, .window_ms = window_ms};
 
   const MassExpiryGuard::Tally tally = guard_.Count(since_ms, window_ms);
+  // First the cheap bound: too few losses are a mass of no number of sessions.
   const uint64_t sessions_max = guard_.SessionsMax(tally.lost);
   if (sessions_max < tally.lost) return;
+  // Sessions there were: those still away, and the holders online. The count stops beyond the
+  // bound.
   const uint64_t sessions = tally.away + HoldersOnline(now_ms, sessions_max - tally.away);
   if (sessions > sessions_max) return;
 
+  // A mass. Its first session is noted; others within twice the window belong to the same mass.
   session->mass.mass = true;
   ++mass_sessions_;
   if (since_ms <= told_until_ms_) return;
@@ -79,10 +86,9 @@ void MassExpiry::NoteMass(const MassExpiryGuard::Tally& tally, uint64_t sessions
                  .fields = {}});
 }
 
-// How many sessions with a client id are online and hold tokens, or held some when they last went
-// offline, as long as the guard remembers that: so every session that the guard counts is among
-// these or away. Stops beyond `sessions_max`, so that a few deaths among many clients take a short
-// look.
+// Sessions with a client id that are online and hold tokens, or held some at a loss that the guard
+// remembers. So every loss it counts is among these or away. Stops beyond `sessions_max`: a few
+// deaths among many clients take a short look, and the count goes on at the next.
 uint64_t MassExpiry::HoldersOnline(int64_t now_ms, uint64_t sessions_max) {
   constexpr int64_t kGoodForMs = 50;
   if (!holders_.since_ms || now_ms - *holders_.since_ms >= kGoodForMs) {

@@ -7,7 +7,9 @@
 namespace nowcalls::core {
 
 void MassExpiryGuard::WentOffline(Loss* loss, int64_t now_ms) {
+  // A session counts once, at its last loss.
   Forget(loss);
+  // Moments are 50 ms wide, so the deque is short whatever number of sessions is lost.
   const int64_t at_ms = MomentOf(now_ms);
   while (!moments_.empty() && moments_.front().at_ms + kRememberedMs < at_ms) moments_.pop_front();
   if (moments_.empty() || moments_.back().at_ms < at_ms) {
@@ -22,6 +24,7 @@ void MassExpiryGuard::WentOffline(Loss* loss, int64_t now_ms) {
 void MassExpiryGuard::CameBack(Loss* loss) {
   if (!loss->away) return;
   loss->away = false;
+  // A moment that is too old was dropped, with its counts.
   if (Moment* moment = Find(*loss)) --moment->tally.away;
 }
 
@@ -33,6 +36,7 @@ void MassExpiryGuard::Forget(Loss* loss) {
 
 MassExpiryGuard::Tally MassExpiryGuard::Count(int64_t offline_since_ms, int64_t window_ms) const {
   window_ms = std::min(window_ms, kWindowMsMax);
+  // Whole moments: the window is exact to 50 ms.
   Tally sum;
   auto moment = std::lower_bound(
       moments_.begin(), moments_.end(), MomentOf(offline_since_ms - window_ms),

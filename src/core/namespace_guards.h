@@ -1,6 +1,4 @@
-// NamespaceGuards: how many requests for calls a second each namespace may send.
-//
-// Thread: any; a plain value.
+// NamespaceGuards: requests for calls a second, by namespace.
 #ifndef NOWCALLS_CORE_NAMESPACE_GUARDS_H_
 #define NOWCALLS_CORE_NAMESPACE_GUARDS_H_
 
@@ -14,7 +12,7 @@
 
 namespace nowcalls::core {
 
-// Requests a second; 0: as many as come.
+// Requests a second; 0: no bound.
 struct NamespaceGuards {
   using ByName = std::map<std::string, uint32_t, std::less<>>;
 

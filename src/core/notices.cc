@@ -7,7 +7,7 @@
 namespace nowcalls::core {
 namespace {
 
-// Notices of AddIfRoom that nobody has taken yet.
+// Untaken notices of AddIfRoom.
 constexpr size_t kOfManyMax = 1000;
 
 }  // namespace
@@ -36,6 +36,7 @@ void Notices::AddAct(const AdminAct& act, const std::string& text, LogFields fie
 }
 
 std::vector<Notice> Notices::Take() {
+  // The last line says how many the bound dropped, so none is missed unnoticed.
   if (const uint64_t dropped = std::exchange(dropped_, 0); dropped > 0) {
     Add({.warning = true,
          .text = std::to_string(dropped) + " more notices at once are not shown",

@@ -6,6 +6,7 @@ namespace nowcalls::core {
 
 void OtherKind::Note(Flow* flow) {
   books_->Count(flow, [](FlowCounters* c) { ++c->other_kind; });
+  // Logged once a rule: a client that asks so may ask thousands of times.
   if (flow->told_other_kind) return;
   flow->told_other_kind = true;
   const std::string& name_space = books_->flows().name_space(flow->name_space).name;

@@ -1,8 +1,7 @@
-// OtherKind: notes that a rule is asked for what it does not say that it limits.
+// OtherKind: counts requests for what a rule does not say that it limits.
 //
-// Thread: loop. A rule says by its `grade` whether its count limits calls in progress or calls a
-// second. The request decides all the same, as in Sentinel's server. Each such request is counted,
-// and the first of a rule logged.
+// Thread: loop. A rule's `grade` says whether calls in progress or calls a second; the request
+// decides all the same, as in Sentinel's server. The first of each rule is logged.
 #ifndef NOWCALLS_CORE_OTHER_KIND_H_
 #define NOWCALLS_CORE_OTHER_KIND_H_
 
@@ -15,7 +14,7 @@ class OtherKind {
  public:
   OtherKind(Books* books, Notices* notices) : books_(books), notices_(notices) {}
 
-  // The flow, which has an active rule, was asked for a token, or for calls a second.
+  // For a token; for calls a second. REQUIRES: an active rule.
   void OnAcquire(Flow* flow) {
     if (flow->says_rate) Note(flow);
   }

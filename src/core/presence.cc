@@ -8,7 +8,7 @@
 namespace nowcalls::core {
 namespace {
 
-// Of "@HOST:PORT".
+// HOST:PORT of "@HOST:PORT".
 std::string_view PeerOf(std::string_view display_id) {
   if (display_id.starts_with('@')) display_id.remove_prefix(1);
   return display_id;
@@ -17,6 +17,7 @@ std::string_view PeerOf(std::string_view display_id) {
 }  // namespace
 
 Result<HelloAnswer> Presence::Hello(const Step& step, const HelloRequest& request) {
+  // All refusals come before the first change.
   if (request.exclusive) NOWCALLS_RETURN_IF_ERROR(CheckExclusive(request));
   SessionSlot slot = Find(request);
   if (slot == kNoSession) {
@@ -26,6 +27,7 @@ Result<HelloAnswer> Presence::Hello(const Step& step, const HelloRequest& reques
   }
   SessionState& session = books_->sessions().at(slot);
   Namespace& space = books_->flows().name_space(session.name_space);
+  // Online again. A share of the namespace's levels is new, so its lanes may have other room.
   if (++session.connections == 1) {
     absence_->CameBack(slot);
     ++space.sessions_online;
@@ -41,8 +43,8 @@ Result<HelloAnswer> Presence::Hello(const Step& step, const HelloRequest& reques
   return HelloAnswer{slot, session.id, space.sessions_online, session.tokens.size};
 }
 
-// An instance is one process, which may come back from another host while its old connection is
-// still open. Without instances, processes are told by their hosts.
+// An instance is a process: it may come back from another host while its old connection is open.
+// Processes that name none (instance 0) are told apart by their hosts.
 Status Presence::CheckExclusive(const HelloRequest& request) const {
   const NamespaceSlot space = books_->flows().FindNamespace(request.name_space);
   if (!request.client_id.has_value() || space == kNoNamespace) return {};
@@ -63,7 +65,7 @@ Status Presence::CheckExclusive(const HelloRequest& request) const {
                                " already, and options.exclusive is set");
 }
 
-// Once, until the client is offline.
+// Warns once, until the client is offline.
 void Presence::WarnOfInstances(std::string_view display_id, const SessionState& session) {
   if (std::exchange(session.client->told, true)) return;
   const std::string& name_space = books_->flows().name_space(session.name_space).name;
@@ -81,8 +83,8 @@ void Presence::WarnOfInstances(std::string_view display_id, const SessionState& 
                   {"peer", std::string(PeerOf(display_id))}}});
 }
 
-// Two processes that chose the same client id and name no instance share one session: each may
-// release what the other holds.
+// Processes with one client id and no instance share a session: each may release the other's
+// tokens.
 void Presence::WarnIfShared(std::string_view display_id, SessionState* session) {
   if (session->client == nullptr || session->instance != 0 || session->told_of_host) return;
   const std::string_view host = HostOf(PeerOf(display_id));
@@ -124,6 +126,7 @@ Result<SessionSlot> Presence::Open(const Step& step, const HelloRequest& request
 
 void Presence::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
                        std::string_view display_id) {
+  // Waiters first, then the share of the level: nobody is granted into a level about to fall.
   waiting_->RemoveAllOf(owner);
   SessionState& session = books_->sessions().at(slot);
   NOWCALLS_CHECK(session.connections > 0);
@@ -132,6 +135,7 @@ void Presence::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
   if (session.client != nullptr && --session.client->online == 0) session.client->told = false;
   --books_->flows().name_space(session.name_space).sessions_online;
   books_->wake_list().AddNamespace(session.name_space);
+  // Last: without tokens this closes the session.
   absence_->WentOffline(step, slot);
 }
 

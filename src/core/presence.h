@@ -1,7 +1,7 @@
 // Presence: clients come and go.
 //
-// Thread: loop. It opens sessions, counts their connections and the sessions online of a namespace.
-// What follows from being offline is Absence's.
+// Thread: loop. Opens sessions; counts their connections, and a namespace's sessions online.
+// Absence does the rest.
 #ifndef NOWCALLS_CORE_PRESENCE_H_
 #define NOWCALLS_CORE_PRESENCE_H_
 
@@ -30,7 +30,7 @@ class Presence {
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
 
  private:
-  // kNoSession if the client has no session yet.
+  // kNoSession: none yet.
   SessionSlot Find(const HelloRequest& request) const;
   Result<SessionSlot> Open(const Step& step, const HelloRequest& request);
   Status CheckExclusive(const HelloRequest& request) const;

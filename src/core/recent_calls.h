@@ -1,8 +1,7 @@
-// RecentCalls: calls that passed and that were blocked in about the last interval of a rule.
+// RecentCalls: calls passed and blocked in about the last interval of a rule.
 //
-// Thread: loop; a plain value. Calls are counted by halves of the interval. What is shown are the
-// present half and the one before it: between half an interval and a whole one. A count stops at
-// 2^32-1.
+// Thread: loop; a plain value. Counts by halves of the interval; shows the present half and the one
+// before: between half an interval and a whole. Counts stop at 2^32-1.
 #ifndef NOWCALLS_CORE_RECENT_CALLS_H_
 #define NOWCALLS_CORE_RECENT_CALLS_H_
 

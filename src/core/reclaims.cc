@@ -9,7 +9,7 @@ std::string Tokens(uint32_t count) {
   return std::to_string(count) + (count == 1 ? " token" : " tokens");
 }
 
-// ": REASON; more are left", of which both parts may be missing.
+// ": REASON; more are left"; both parts may be missing.
 std::string Behind(const ReclaimAnswer& answer, std::string_view reason) {
   return (reason.empty() ? "" : ": " + std::string(reason)) +
          (answer.more ? "; more are left" : "");
@@ -31,6 +31,7 @@ TokenStatus Reclaims::Reclaim(const Step& step, TokenId token, const AdminAct& a
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   const TokenEntry& entry = books_->tokens().at(slot);
   const FlowKey flow = books_->flows().at(entry.flow_slot).key();
+  // Noted before the end: session and flow may go with their last token.
   const std::string& client_id = books_->sessions().at(entry.session_slot).client_id;
   notices_->AddAct(
       act,
@@ -52,7 +53,7 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
   for (const SessionSlot slot : slots) {
     if (client.instance.value_or(sessions.at(slot).instance) != sessions.at(slot).instance)
       continue;
-    // The session itself may be closed with its last token.
+    // The session may be closed with its last token, so its size is read first.
     uint32_t left = sessions.at(slot).tokens.size;
     for (; left > 0 && answer.reclaimed < tokens_max; --left, ++answer.reclaimed) {
       absence_->EndToken(step, sessions.at(slot).tokens.head, EndReason::kAdmin, act.reason);
@@ -84,6 +85,7 @@ Result<ReclaimAnswer> Reclaims::Purge(const Step& step, const FlowChoice& choice
   NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
   std::vector<FlowSlot> slots = books_->flows().FindAll(choice);
   if (slots.empty()) return NoSuchFlow(choice);
+  // Of two kinds, one may be removed while the other is in force.
   std::erase_if(slots, [&](FlowSlot slot) { return !books_->flows().at(slot).removed; });
   if (slots.empty()) {
     return Status::InvalidArgument("flow_id " + std::to_string(choice.id.value) +
@@ -101,6 +103,7 @@ ReclaimAnswer Reclaims::EndTokensOfAll(const Step& step, const std::vector<FlowS
     const FlowKey key = books_->flows().at(slot).key();
     const ReclaimAnswer answer =
         EndTokensOf(step, slot, tokens_max - all.reclaimed, reason, act.reason);
+    // A notice for each kind that lost tokens.
     all.reclaimed += answer.reclaimed;
     all.more = all.more || answer.more;
     if (answer.reclaimed == 0) continue;
@@ -122,6 +125,7 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
   if (space == kNoNamespace) return page;
   auto next = flows.by_key().lower_bound(FlowKey{FlowId{piece.first_flow}});
   uint32_t looks = 0;
+  // A piece ends at its tokens or at its flows: a walk over flows without tokens takes time, too.
   while (next != flows.by_key().end() && page.reclaimed < piece.limit && looks < kFlowsPerPiece) {
     ++looks;
     const auto [key, slot] = *next;
@@ -133,7 +137,7 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
       page.reclaimed += answer.reclaimed;
       more = answer.more;
     }
-    // A flow without a rule is gone with its last token.
+    // A flow without a rule is erased with its last token, so the next one is looked up by key.
     next = more ? flows.by_key().lower_bound(key) : flows.by_key().upper_bound(key);
   }
   books_->looks() += looks;
@@ -146,7 +150,8 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
   return page;
 }
 
-// The oldest come first. A flow whose rule was removed is erased with its last token.
+// Oldest first. A flow whose rule was removed is erased with its last token, so its size is read
+// first.
 ReclaimAnswer Reclaims::EndTokensOf(const Step& step, FlowSlot slot, uint32_t tokens_max,
                                     EndReason reason, std::string_view note) {
   const FlowTable& flows = books_->flows();

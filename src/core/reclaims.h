@@ -1,7 +1,7 @@
 // Reclaims: administrators take tokens back.
 //
-// Thread: loop. Each call ends a bounded number of tokens and says whether there are more, so that
-// the loop is never held up by how many are taken back. Each act that ended tokens is noted.
+// Thread: loop. A call ends a bounded number of tokens, and says whether more are left. Acts that
+// ended tokens are noted.
 #ifndef NOWCALLS_CORE_RECLAIMS_H_
 #define NOWCALLS_CORE_RECLAIMS_H_
 
@@ -21,7 +21,7 @@
 
 namespace nowcalls::core {
 
-// Why there is nothing to act on or to show: kNotFound.
+// kNotFound.
 Status NoSuchFlow(const FlowChoice& choice);
 
 class Reclaims {

@@ -21,12 +21,15 @@ void RequestIds::RemoveWaiter(SessionId session, uint64_t request_id) {
 
 void RequestIds::Cancel(SessionId session, uint64_t request_id, int64_t until_ms) {
   CancelOrder& order = cancel_orders_[session.value];
+  // The session's oldest id may change below: out of the order of all, and in again.
   if (!order.empty()) oldest_cancels_.erase({order.begin()->first.first, session.value});
   Cancelled& cancelled = cancelled_[Key{session.value, request_id}];
+  // Cancelled before: the new cancel replaces the old.
   if (cancelled.second != 0) order.erase(cancelled);
   cancelled = {until_ms, ++last_cancel_};
   order.emplace(cancelled, request_id);
   oldest_cancels_.emplace(order.begin()->first.first, session.value);
+  // The bound of a session first: a client that cancels much loses its own ids, not another's.
   if (order.size() > of_session_max_) ForgetOldestOf(session.value);
   if (cancelled_.size() > cancelled_max_) ForgetOneOfAll();
 }
@@ -39,21 +42,24 @@ bool RequestIds::IsCancelled(SessionId session, uint64_t request_id, int64_t now
 
 void RequestIds::ForgetCancelled(int64_t now_ms, uint32_t entries_max) {
   for (; entries_max > 0 && !oldest_cancels_.empty(); --entries_max) {
+    // Ids of closed sessions go before their time.
     if (gone_.empty() && oldest_cancels_.begin()->first > now_ms) return;
     ForgetOneOfAll();
   }
 }
 
 int64_t RequestIds::forget_ms() const {
+  // A second late, so that a call forgets many.
   constexpr int64_t kAfterMs = 1000;
   return oldest_cancels_.empty() ? INT64_MAX : oldest_cancels_.begin()->first + kAfterMs;
 }
 
 void RequestIds::ForgetSession(SessionId session) {
+  // Many sessions may close at once, so their ids are forgotten in pieces.
   if (cancel_orders_.contains(session.value)) gone_.push_back(session.value);
 }
 
-// REQUIRES: there is one.
+// REQUIRES: an id is remembered.
 void RequestIds::ForgetOneOfAll() {
   if (gone_.empty()) return ForgetOldestOf(oldest_cancels_.begin()->second);
   const uint64_t session = gone_.front();

@@ -1,11 +1,9 @@
-// RequestIds: acquires with a request id of their session that wait or were cancelled.
+// RequestIds: acquires with a request id that wait or were cancelled, by session and id.
 //
-// Thread: loop. A waiter is found by (session, request id), so that an acquire that is asked again
-// finds its place. The token table finds the token that an acquire has got. Cancelled ids are
-// remembered for a while, so that an acquire that is overtaken by its own cancel is refused. Both
-// the cancelled ids of a session and all of them are bounded. The ids of closed sessions are
-// forgotten first, then the oldest. Memory: an entry for each waiter with an id, and for each
-// cancelled id.
+// Thread: loop. Cancelled ids are kept for a while, so that an acquire overtaken by its own cancel
+// is refused; tokens are found by the token table. Cancelled ids are bounded for a session and in
+// all. Ids of closed sessions are forgotten first, then the oldest. Memory: an entry a waiter with
+// an id, and a cancelled id.
 #ifndef NOWCALLS_CORE_REQUEST_IDS_H_
 #define NOWCALLS_CORE_REQUEST_IDS_H_
 
@@ -27,24 +25,21 @@ class RequestIds {
   RequestIds(size_t of_session_max, size_t cancelled_max)
       : of_session_max_(of_session_max), cancelled_max_(cancelled_max) {}
 
-  // kNoWaiter if there is none.
+  // kNoWaiter: none.
   WaiterSlot FindWaiter(SessionId session, uint64_t request_id) const;
 
-  // REQUIRES: request_id is not 0, and no waiter of the session has it.
+  // REQUIRES: request_id is not 0; no waiter of the session has it.
   void AddWaiter(SessionId session, uint64_t request_id, WaiterSlot waiter);
   void RemoveWaiter(SessionId session, uint64_t request_id);
 
-  // Remembers the id until `until_ms`; a second cancel counts from the second.
+  // Until `until_ms`; a second cancel counts from the second.
   void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
   bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
-  // Forgets up to `entries_max` ids whose session is closed or whose time is over, the oldest
-  // first.
+  // Forgets ids whose session is closed or whose time is over, oldest first.
   void ForgetCancelled(int64_t now_ms, uint32_t entries_max);
-  // When to call ForgetCancelled though nobody cancels: a while after the first id's time is over,
-  // so that one call forgets many. INT64_MAX: no id is remembered.
+  // When to call ForgetCancelled though nobody cancels; INT64_MAX: no id is remembered.
   int64_t forget_ms() const;
-  // The session is closed, and no session has its number again. ForgetCancelled forgets its ids bit
-  // by bit: many sessions may be closed at once.
+  // The session is closed, and its number not used again. ForgetCancelled then forgets its ids.
   void ForgetSession(SessionId session);
 
   size_t cancelled() const { return cancelled_.size(); }
@@ -52,9 +47,9 @@ class RequestIds {
  private:
   using Key = std::pair<uint64_t, uint64_t>;  // Session, request id.
 
-  // Until when the id is remembered, and which cancel of all it was.
+  // Until when, and the number of the cancel.
   using Cancelled = std::pair<int64_t, uint64_t>;
-  // Request ids in the order in which they are forgotten.
+  // In the order of forgetting.
   using CancelOrder = absl::btree_map<Cancelled, uint64_t>;
 
   void ForgetOldestOf(uint64_t session);
@@ -65,7 +60,7 @@ class RequestIds {
   absl::flat_hash_map<Key, WaiterSlot> waiters_;
   absl::flat_hash_map<Key, Cancelled> cancelled_;
   absl::flat_hash_map<uint64_t, CancelOrder> cancel_orders_;  // By session; none is empty.
-  // The oldest of each session, so that the oldest of all is found.
+  // The oldest of each session.
   absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;
   uint64_t last_cancel_ = 0;
   std::deque<uint64_t> gone_;  // Closed sessions with an order.

@@ -1,8 +1,7 @@
-// Room: which limit is in the way of a grant now.
+// Room: the limit in the way of a grant now.
 //
-// Thread: loop. It keeps invariant 3: no grant when nowCalls + count > level, shadow mode aside;
-// under a rule with a parameter both are those of the value. Admission and Groups ask it before
-// each grant, also of one that waited.
+// Thread: loop. Keeps invariant 3: no grant when nowCalls + count > level (of the value, if any),
+// shadow mode aside. Admission and Groups ask before each grant.
 #ifndef NOWCALLS_CORE_ROOM_H_
 #define NOWCALLS_CORE_ROOM_H_
 
@@ -19,16 +18,16 @@ class Room {
  public:
   explicit Room(const Books* books) : books_(books) {}
 
-  // While the disk is low nothing is granted.
+  // While low, nothing is granted.
   void SetDiskLow(bool low) { disk_low_ = low; }
 
-  // The limit in the way of `tokens` more tokens, whatever their rules.
+  // For `tokens` more, whatever their rules.
   RefusedBy ServerLimit(size_t tokens = 1) const {
     if (disk_low_) return RefusedBy::kDiskLow;
     const bool full = books_->tokens().size() + tokens > books_->options().limits.tokens_max;
     return full ? RefusedBy::kTokenLimit : RefusedBy::kNone;
   }
-  // The limit of the rule, or of the key's value. kOverLevel: room alone would not help.
+  // Of the rule, or of the key's value. kOverLevel: no room would help.
   RefusedBy LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot, int64_t count) const {
     const FlowTable& flows = books_->flows();
     const int64_t level = flows.LevelOf(flow, key);

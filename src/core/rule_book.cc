@@ -21,7 +21,7 @@ RuleBook::RuleBook(Books* books, Waiting* waiting, Absence* absence, Notices* no
       sources_(&books->flows(), books->options().limits.namespaces_max, notices) {}
 
 Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
-  // All checks come before the first change.
+  // All checks come before the first change: a refused call changes nothing.
   FlowTable& flows = books_->flows();
   for (const RuleSet* set : sets) {
     NOWCALLS_RETURN_IF_ERROR(CheckNamespace(set->name_space).WithContext("namespace"));
@@ -32,14 +32,15 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
   NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(flows, books_->options().limits, sets, wanted));
   NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? BytesToWrite(flows, sets) : 0));
 
-  // All removals come before the first new rule, so that there is room. A flow that is in the set
-  // of another namespace is not removed, but moves there with all that belongs to it.
+  // Removals first, so that there is room for new rules. A flow that another set has is not
+  // removed: it moves there with tokens, waiters and counters.
   std::vector<std::string> sources;
   for (const RuleSet* set : sets) sources.push_back(sources_.SourceOf(set->name_space));
   std::vector<size_t> removed;
   removed.reserve(sets.size());
   for (const RuleSet* set : sets) removed.push_back(RemoveRulesNotIn(step, *set, wanted));
 
+  // New rules. Absence hears once, of the shortest time for offline clients that any of them set.
   int64_t lowered_ms = kNotScheduled;
   for (size_t i = 0; i < sets.size(); ++i) {
     const RuleSet& set = *sets[i];
@@ -50,6 +51,7 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
     }
     flows.name_space(space).loads = {.loaded_ms = step.now.ms, .warnings = set.parsed.warnings()};
     flows.EraseNamespaceIfUnused(space);
+    // A set that changes nothing is noted only for a file; an RPC's caller knows.
     const bool moved = sources_.Record(step, set, sources[i]);
     const bool changes = changed > 0 || removed[i] > 0 || moved;
     set_changes_ += changes ? 1 : 0;
@@ -89,9 +91,8 @@ void RuleBook::SetDiskLow(bool low) {
   disk_low_ = low;
 }
 
-// While the ledger's disk is nearly full, rules that come over the network may take only so many
-// bytes of it. Rules of files are as many as the operator wrote there; removals make room in the
-// end.
+// While the disk is nearly full, rules by RPC may take a bounded number of its bytes. Files have as
+// many as their operator wrote; removals make room in the end.
 Status RuleBook::TakeRoomOnLowDisk(uint64_t bytes) {
   const uint64_t bytes_max = books_->options().limits.rule_bytes_while_disk_low_max;
   if (disk_low_ && bytes > 0 && bytes_while_low_ + bytes > bytes_max) {
@@ -105,7 +106,7 @@ Status RuleBook::TakeRoomOnLowDisk(uint64_t bytes) {
   return {};
 }
 
-// How many are no longer the namespace's, those that move included.
+// Returns the number of rules that leave the namespace, those that move included.
 size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
                                   const absl::flat_hash_set<FlowKey>& wanted) {
   FlowTable& flows = books_->flows();
@@ -119,11 +120,13 @@ size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
   for (const FlowKey& key : removed) {
     if (wanted.contains(key)) continue;
     const bool has_other = wanted.contains({key.id, OtherThan(key.kind)});
+    // The other kind's new rule replaces this one, so the id keeps a limit; no warning then.
     const bool changes_kind = has_other && FindOther(flows, key) == kNoFlow;
     ended += changes_kind ? 0 : 1;
     beside_other |= has_other && !changes_kind;
     const FlowSlot slot = flows.Find(key);
     const Flow& flow = flows.at(slot);
+    // A removed rule with tokens is written once more.
     if (counts && flow.tokens.size > 0) bytes_while_low_ += RuleToJson(*flow.rule).size();
     RemoveRule(step, slot, has_other);
   }
@@ -141,7 +144,8 @@ size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
   return removed.size();
 }
 
-// Waiters are answered as if they asked now. `has_other`: the id has a rule of the other kind.
+// Waiters are answered as if they asked now; tokens keep the rule, as removed. `has_other`: the id
+// has a rule of the other kind.
 void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool has_other) {
   FlowTable& flows = books_->flows();
   const Flow& flow = flows.at(slot);
@@ -163,8 +167,8 @@ void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool has_other) {
   books_->RecordRule(step, flow);
 }
 
-// Whether anything changed. A clientOfflineTime that became shorter, for tokens that are out,
-// lowers *lowered_ms to it.
+// Returns whether anything changed. A clientOfflineTime that became shorter, with tokens out,
+// lowers *lowered_ms.
 bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& rule,
                            int64_t* lowered_ms) {
   FlowTable& flows = books_->flows();
@@ -174,18 +178,23 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
   const bool moves = space_before != kNoNamespace && space_before != space;
   if (flow.active() && !moves && *flow.rule == rule) return false;
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
+  // The old namespace loses the record, and the flow's lanes from its list of lanes that wait for
+  // sessions.
   if (moves) {
     books_->RecordRuleRemoved(step, flow);
     auto& waiting = flows.name_space(space_before).waiting_for_sessions;
     waiting.erase(waiting.lower_bound({flow.key(), KeySlot(0)}),
                   waiting.upper_bound({flow.key(), kNoKey}));
   }
+  // Windows look at the old rule, so they come before SetRule; all below reads the new one.
   if (flow.rule != nullptr) books_->rates().OnNewRule(slot, *flow.rule, rule, step.batch);
   flows.SetRule(slot, space, rule, books_->options().resource_timeout_factor);
   books_->TrackSessions(&flow);
   waiting_->OnNewRule(slot);
   books_->RecordRule(step, flow);
   if (space_before != kNoNamespace) flows.EraseNamespaceIfUnused(space_before);
+  // Offline sessions may be due earlier now. With a longer time their checks find out by
+  // themselves.
   if (flow.tokens.size > 0 && flow.client_offline_time_ms < offline_time_before_ms) {
     *lowered_ms = std::min(*lowered_ms, flow.client_offline_time_ms);
   }
@@ -198,6 +207,7 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, const FlowChoice& choice, 
   DrainAnswer answer;
   std::vector<FlowSlot> changing;
   uint64_t bytes = 0;
+  // The sums are of all chosen rules, also of those in that state already.
   for (const FlowSlot slot : books_->flows().FindAll(choice)) {
     const Flow& flow = books_->flows().at(slot);
     if (!flow.active()) continue;
@@ -210,6 +220,7 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, const FlowChoice& choice, 
   }
   if (changing.empty()) return answer;
   NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? bytes : 0));
+  // Both kinds of the id or none.
   for (const FlowSlot slot : changing) SetDrain(step, slot, on, act);
   return answer;
 }
@@ -257,6 +268,7 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
     page.tokens += flow.tokens.size;
     if (flow.draining == on) continue;
     refused = TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0);
+    // What was drained so far stays, and is noted; the error comes after.
     if (!refused.ok()) break;
     SetDraining(step, slot, on);
     ++changed;
@@ -274,7 +286,8 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
   return page;
 }
 
-// REQUIRES: the flow is active, and in the other state.
+// REQUIRES: the flow is active, and in the other state. The record survives a restart and later
+// sets.
 void RuleBook::SetDraining(const Step& step, FlowSlot slot, bool on) {
   Flow& flow = books_->flows().at(slot);
   flow.draining = on;

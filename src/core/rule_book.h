@@ -1,8 +1,7 @@
 // RuleBook: the rules in force. A namespace's set is replaced as a whole or not at all.
 //
-// Thread: loop. It may touch: flows and their rules, the sources of namespaces; it makes waiters of
-// rules that change fit again, or refuses them, and lets Absence know of shorter times. Tokens that
-// are out outlive their rule, and keep it in the ledger: for the times they live by, and listings.
+// Thread: loop. It may touch: flows, rules, sources of namespaces; it wakes or refuses waiters of
+// changed rules, and tells Absence of shorter times. Live tokens keep a removed rule in the ledger.
 #ifndef NOWCALLS_CORE_RULE_BOOK_H_
 #define NOWCALLS_CORE_RULE_BOOK_H_
 
@@ -43,7 +42,7 @@ class RuleBook {
                                    const AdminAct& act);
   void SetDiskLow(bool low);
 
-  // How many sets of rules were put in force that changed something.
+  // Sets put in force that changed something.
   uint64_t set_changes() const { return set_changes_; }
 
  private:

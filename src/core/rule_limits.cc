@@ -15,9 +15,9 @@ std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
          ": clusterConfig.flowId " + std::to_string(rule.flow_id.value);
 }
 
-// Flows of removed rules count, or sets of ever new flow ids, with a token of each, would gather
-// flows without end. A set without new ids makes no flow more and always passes: it may be what
-// puts an end to grants, or makes room later. `rules`: in force with these sets.
+// Flows of removed rules count: sets of ever new ids, with a token each, would gather flows without
+// end. A set without new ids always passes: it makes no flow more, and may end grants. `rules`: in
+// force with these sets.
 Status CheckFlowLimit(const FlowTable& table, const Limits& limits, const RuleSetRefs& sets,
                       const absl::flat_hash_set<FlowKey>& wanted, size_t rules) {
   const size_t fresh = std::count_if(
@@ -26,6 +26,7 @@ Status CheckFlowLimit(const FlowTable& table, const Limits& limits, const RuleSe
   size_t flows = table.size() + fresh;
   if (fresh == 0 || flows <= flows_max) return {};
   for (const RuleSet* set : sets) {
+    // Flows that these sets erase make room: rules left out, without tokens.
     const NamespaceSlot space = table.FindNamespace(set->name_space);
     if (space == kNoNamespace) continue;
     for (const FlowKey& key : table.name_space(space).rule_keys) {
@@ -64,6 +65,7 @@ Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
       return Status::InvalidArgument(InNamespace(set->name_space) + "is given two sets of rules");
     }
   }
+  // A flow may move only from a namespace whose set is replaced in this step.
   absl::flat_hash_map<FlowKey, const RuleSet*> owners;
   for (const RuleSet* set : sets) {
     for (const Rule& rule : set->parsed.rules) {
@@ -88,6 +90,7 @@ Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
 
 Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,
                        const absl::flat_hash_set<FlowKey>& wanted) {
+  // What would be there: the rules of replaced namespaces leave, those of the sets come.
   size_t namespaces = flows.namespaces();
   size_t rules = flows.rules();
   for (const RuleSet* set : sets) {
@@ -99,6 +102,7 @@ Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleS
     }
     rules += set->parsed.rules.size();
   }
+  // A bound lowered below what is there refuses only more of it.
   if (namespaces > std::max<size_t>(flows.namespaces(), limits.namespaces_max)) {
     return Status::ResourceExhausted(
         "the set would make " + std::to_string(namespaces) + " namespaces; at most " +

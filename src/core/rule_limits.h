@@ -1,6 +1,4 @@
-// Checks of sets of rules against the rules in force and the limits, before anything changes.
-//
-// Thread: loop. Pure functions of the flow table.
+// Checks of sets of rules against rules in force and limits, before anything changes.
 #ifndef NOWCALLS_CORE_RULE_LIMITS_H_
 #define NOWCALLS_CORE_RULE_LIMITS_H_
 
@@ -16,23 +14,20 @@
 
 namespace nowcalls::core {
 
-// "namespace shop: ", the beginning of messages.
+// "namespace shop: ".
 std::string InNamespace(std::string_view name_space);
 
-// The flows of all sets.
 absl::flat_hash_set<FlowKey> FlowKeysOf(const RuleSetRefs& sets);
 
-// No namespace may have two sets, and no flow may be in two sets, nor in the set of a namespace
-// while another one keeps it. The two kinds of a flow id are two flows. kInvalidArgument,
-// kAlreadyExists.
+// kInvalidArgument: a namespace has two sets, or a flow is in two. kAlreadyExists: a namespace
+// without a set keeps the flow. Flows of an id are two, one a kind.
 Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets);
 
-// namespaces_max, rules_max and flows_max. `wanted`: FlowKeysOf(sets). kResourceExhausted.
+// kResourceExhausted: namespaces_max, rules_max, flows_max. `wanted`: FlowKeysOf(sets).
 Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,
                        const absl::flat_hash_set<FlowKey>& wanted);
 
-// How many bytes of JSON the sets that come over the network would write: rules that are new or
-// change.
+// JSON bytes that sets by RPC would write: new and changed rules.
 uint64_t BytesToWrite(const FlowTable& flows, const RuleSetRefs& sets);
 
 }  // namespace nowcalls::core

@@ -5,13 +5,13 @@
 namespace nowcalls::core {
 namespace {
 
-// Of a refusal that the figures keep; it names rule and field at its beginning.
+// Bytes of a refusal that the figures keep; rule and field are named at its beginning.
 constexpr size_t kRefusalBytesMax = 1024;
 
 std::string Name(std::string_view name_space) { return "namespace " + std::string(name_space); }
 
-// A source that has claimed nothing in this run owns nothing, unless it is the RPC, which needs no
-// claim: nobody configures it away.
+// A source without a claim in this run owns nothing, but for the RPC, which needs none: no
+// configuration could end its claim.
 std::string OwnerOf(const Namespace& name_space) {
   if (!name_space.claimed_by.empty()) return name_space.claimed_by;
   return name_space.source == kRpcRuleSource ? name_space.source : std::string();
@@ -35,6 +35,7 @@ Status RuleSources::Claim(const RuleClaim& claim) {
   if (known != kNoNamespace) {
     const Namespace& name_space = flows_->name_space(known);
     const std::string owner = OwnerOf(name_space);
+    // A takeover needs a namespace that no source has claimed in this run.
     const bool may_take = claim.takeover && name_space.claimed_by.empty();
     if (!owner.empty() && owner != claim.source && !may_take) {
       return NotYours(claim.name_space, owner, claim.source);
@@ -59,7 +60,7 @@ Status RuleSources::Check(const RuleSetRefs& sets) const {
   return {};
 }
 
-// Whoever may not load the rules of a namespace says nothing about those that it has.
+// A source that may not load the namespace's rules says nothing about them.
 void RuleSources::NoteRefused(Instant now, std::string_view source, std::string_view name_space,
                               const Status& why) {
   const NamespaceSlot slot = flows_->FindNamespace(name_space);
@@ -81,6 +82,7 @@ bool RuleSources::Record(const Step& step, const RuleSet& set, const std::string
   const NamespaceSlot slot = flows_->FindNamespace(set.name_space);
   if (slot != kNoNamespace) flows_->name_space(slot).source = now;
   if (now == before) return false;
+  // The record goes with the last rule: a record without rules proves that rules were lost.
   if (now.empty()) {
     step.batch->NamespaceRemoved(set.name_space);
   } else {

@@ -1,8 +1,7 @@
-// RuleSources: which source may replace the rules of a namespace.
+// RuleSources: which source may replace a namespace's rules: its claimer in this run, else the RPC
+// if its rules came that way.
 //
-// Thread: loop. A namespace belongs to the source that has claimed it in this run, or else to the
-// RPC if its rules came that way. RuleSources may touch: `source` and `claimed_by` of namespaces;
-// the ledger keeps `source`.
+// Thread: loop. It may touch: `source` and `claimed_by` of namespaces; the ledger keeps `source`.
 #ifndef NOWCALLS_CORE_RULE_SOURCES_H_
 #define NOWCALLS_CORE_RULE_SOURCES_H_
 
@@ -27,15 +26,15 @@ class RuleSources {
 
   // RuleSink::Claim.
   Status Claim(const RuleClaim& claim);
-  // Whether each set's source may replace the rules of its namespace.
+  // kAlreadyExists: another source owns a set's namespace.
   Status Check(const RuleSetRefs& sets) const;
   // RuleSink::NoteRefused.
   void NoteRefused(Instant now, std::string_view source, std::string_view name_space,
                    const Status& why);
-  // What the ledger holds; empty for none.
+  // As the ledger has it; empty: none.
   std::string SourceOf(std::string_view name_space) const;
-  // Writes the source of the set down; returns whether it is another one than `before`, which the
-  // ledger holds. REQUIRES: the set is in force.
+  // Records the set's source; true if the ledger had another (`before`). REQUIRES: the set is in
+  // force.
   bool Record(const Step& step, const RuleSet& set, const std::string& before);
 
  private:

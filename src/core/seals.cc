@@ -6,7 +6,8 @@
 namespace nowcalls::core {
 namespace {
 
-// How often the clock mark is renewed, and how far the watermark moves before it is written.
+// How often the clock mark is renewed, and how far the watermark moves before it is written; how
+// long an idle process may go without a mark.
 constexpr int64_t kMarkEveryMs = 1000;
 constexpr int64_t kIdleMarkMs = 60'000;
 
@@ -14,7 +15,8 @@ constexpr int64_t kIdleMarkMs = 60'000;
 
 Instant Seals::NextMark() const { return Instant{clock_marked_ms_.value_or(0) + kIdleMarkMs}; }
 
-// A flow that was erased since the load has left the record without its rule.
+// Records what the load of an earlier format left to do. A flow erased since the load has left the
+// record without its rule.
 void Seals::RecordFirst(const Step& step) {
   if (!first_) return;
   const FirstRecords records = *std::exchange(first_, std::nullopt);
@@ -33,11 +35,13 @@ void Seals::RecordFirst(const Step& step) {
 
 void Seals::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
   RecordFirst(step);
+  // Once a second, and in any case in what may be the last batch of the process.
   if (may_be_last || !clock_marked_ms_ || step.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
     clock_marked_ms_ = step.now.ms;
     step.batch->ClockMarked({step.now.ms, clock});
   }
-  // Later tokens have deadlines after now, so the watermark may not pass it.
+  // The least deadline of live tokens, uncommitted ones included. Later tokens have deadlines after
+  // now, so the watermark may not pass now.
   const DeadlineCounter& deadlines = books_->deadlines();
   const int64_t bound_ms =
       deadlines.empty() ? step.now.ms : std::min(step.now.ms, deadlines.lowest_ms());
@@ -45,6 +49,7 @@ void Seals::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
     watermark_ms_ = bound_ms;
     step.batch->WatermarkRaised(bound_ms);
   }
+  // The history goes with the ends that this batch records; the seal is over all before it.
   books_->history().Record(step.batch);
   step.batch->Sealed(books_->NextSeal(step.now.ms));
 }

@@ -1,6 +1,6 @@
-// Seals: what ends each commit batch: clock mark, watermark, history, seal.
+// Seals: the end of each commit batch: clock mark, watermark, history, seal.
 //
-// Thread: loop. It may touch: the history's unrecorded blocks, and the batch number.
+// Thread: loop. It may touch: the history's unrecorded blocks, the batch number.
 #ifndef NOWCALLS_CORE_SEALS_H_
 #define NOWCALLS_CORE_SEALS_H_
 
@@ -22,7 +22,7 @@ class Seals {
  public:
   explicit Seals(Books* books) : books_(books) {}
 
-  // The next batch records this.
+  // For the next batch.
   void SetFirst(FirstRecords records) { first_ = std::move(records); }
 
   // See Core.

@@ -13,7 +13,7 @@ bool HasHostOf(const Peers& peers, std::string_view peer) {
   return first != peers.end() && HostOf(*first) == host;
 }
 
-// Peers of one host stand together, since all begin with it and ':'.
+// The first peer of the next host. Peers of a host stand together: all begin with it and ':'.
 Peers::const_iterator BehindHostOf(const Peers& peers, Peers::const_iterator peer) {
   return peers.lower_bound(std::string(HostOf(*peer)) + static_cast<char>(':' + 1));
 }
@@ -21,6 +21,7 @@ Peers::const_iterator BehindHostOf(const Peers& peers, Peers::const_iterator pee
 }  // namespace
 
 void SessionState::AddPeer(std::string_view peer) {
+  // `hosts` counts distinct hosts: looked up before the peer is in the set.
   if (!HasHostOf(peers, peer)) ++hosts;
   peers.emplace(peer);
 }
@@ -34,6 +35,7 @@ void SessionState::RemovePeer(std::string_view peer) {
 
 std::string_view OtherHost(const SessionState& session, std::string_view host) {
   const Peers& peers = session.peers;
+  // A look for each host, not for each connection.
   for (auto it = peers.begin(); it != peers.end(); it = BehindHostOf(peers, it)) {
     if (HostOf(*it) != host) return HostOf(*it);
   }
@@ -67,6 +69,7 @@ std::vector<SessionSlot> SessionTable::FindAll(NamespaceSlot name_space,
     for (const auto& [instance, slot] : client->by_instance) slots.push_back(slot);
     return slots;
   }
+  // Not a client id: "@HOST:PORT". The port may have served one connection after another.
   const Name wanted{name_space, std::string(name)};
   for (auto it = unnamed_.lower_bound({wanted, 0}); it != unnamed_.end(); ++it) {
     if (it->first.first != wanted) break;
@@ -86,6 +89,7 @@ SessionSlot SessionTable::Add(SessionId id, ledger::SessionKind kind, NamespaceS
   session.instance = instance;
   session.opened_ms = opened_ms;
   NOWCALLS_CHECK(by_id_.emplace(id.value, slot).second);
+  // The first instance of a client id makes its ClientState, the last one to leave erases it.
   if (kind == ledger::SessionKind::kNamed) {
     std::unique_ptr<ClientState>& client = clients_[Name{name_space, session.client_id}];
     if (client == nullptr) client = std::make_unique<ClientState>();
@@ -100,6 +104,7 @@ SessionSlot SessionTable::Add(SessionId id, ledger::SessionKind kind, NamespaceS
 void SessionTable::Erase(SessionSlot slot) {
   SessionState& session = sessions_[slot];
   NOWCALLS_CHECK(session.connections == 0 && session.tokens.size == 0 && session.now_calls == 0);
+  // A scheduled check would find another session in the slot.
   NOWCALLS_CHECK(session.check_ms == kNotScheduled);
   by_id_.erase(session.id.value);
   if (session.kind == ledger::SessionKind::kNamed) {

@@ -1,7 +1,7 @@
-// SessionTable: who holds tokens, by session and by client id.
+// SessionTable: the holders of tokens, by session and by client id.
 //
-// Thread: loop. A session exists while it has an open connection or live tokens. Slots are stable
-// and reused. Ids are not reused, unless a crash lost a session that never held a token.
+// Thread: loop. A session exists while it has a connection or live tokens. Slots are stable and
+// reused. Ids are not, unless a crash lost a session that never held a token.
 #ifndef NOWCALLS_CORE_SESSION_TABLE_H_
 #define NOWCALLS_CORE_SESSION_TABLE_H_
 
@@ -27,29 +27,29 @@
 
 namespace nowcalls::core {
 
-// For moments and durations that are not set.
 inline constexpr int64_t kNotScheduled = INT64_MAX;
 
-// The verdict of the mass expiry guard about an offline session.
+// MassExpiryGuard's verdict about an offline session.
 struct MassVerdict {
-  bool mass = false;      // The session went offline in a mass. True until it is back.
-  int64_t asked_ms = 0;   // When the guard was last asked; 0: not yet.
-  int64_t window_ms = 0;  // The window that the guard was asked about.
+  bool mass = false;      // Went offline in a mass. True until it is back.
+  int64_t asked_ms = 0;   // When last asked; 0: not yet.
+  int64_t window_ms = 0;  // About which window.
 
-  // Whether to ask now about this window would tell nothing new. A longer window finds a mass
-  // wherever a shorter one does, and its verdict can change only until the window has passed.
+  // Whether asking now about this window would tell nothing new.
   bool Covers(int64_t offline_since_ms, int64_t wanted_window_ms, int64_t now_ms) const {
+    // A longer window finds each mass that a shorter one finds. The verdict is final once the
+    // window has passed.
     if (mass) return true;
     return window_ms >= wanted_window_ms &&
            (asked_ms == now_ms || asked_ms >= offline_since_ms + wanted_window_ms);
   }
 };
 
-// The sessions of one client id in its namespace: one for each process that named an instance.
+// The sessions of a client id in its namespace, one for each process that named an instance.
 struct ClientState {
   absl::btree_map<uint64_t, SessionSlot> by_instance;
   uint32_t online = 0;  // Of these.
-  bool told = false;    // The log was told of a second instance, since the client is online.
+  bool told = false;    // A second instance was logged, since the client is online.
 };
 
 struct SessionState {
@@ -65,18 +65,18 @@ struct SessionState {
   uint32_t waiters = 0;                     // Acquires that wait for room.
   absl::btree_multiset<std::string> peers;  // HOST:PORT of the connections; of kNamed only.
   uint32_t hosts = 0;                       // Of the peers.
-  bool told_of_host = false;     // The log was told of another host, since the session is online.
+  bool told_of_host = false;     // A second host was logged, since the session is online.
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
-  // Not back since the server started: its tokens are spared for restart_grace at least.
+  // Not back since the server started: spared for restart_grace.
   bool from_before_restart = false;
   MassVerdict mass;                  // While offline.
   MassExpiryGuard::Loss loss;        // MassExpiryGuard's own.
   bool in_ledger = false;            // SessionOpened was recorded, with the first token.
   int64_t check_ms = kNotScheduled;  // When Absence looks at the session next.
-  // While offline: no token is due earlier, apart from those in `spared`.
+  // While offline: no token is due earlier, but for `spared`.
   int64_t walk_ms = kNotScheduled;
   std::unique_ptr<SparedTokens> spared;  // While offline; null: none.
-  // A lower bound of the clientOfflineTime of its tokens' rules.
+  // A lower bound over its tokens' rules.
   int64_t client_offline_ms_min = kNotScheduled;
 
   int64_t last_message_ms = 0;  // When a message of it last came; 0: not since the server started.
@@ -84,39 +84,35 @@ struct SessionState {
   TokenList tokens;
 
   bool online() const { return connections > 0; }
-  // A connection of a kNamed session has come or gone.
   void AddPeer(std::string_view peer);
   void RemovePeer(std::string_view peer);
-  // Of the client id, this one included. 0 for kConnection.
+  // Of the client id, with this one. 0 for kConnection.
   size_t instances() const { return client == nullptr ? 0 : client->by_instance.size(); }
 };
 
-// Of "HOST:PORT".
 inline std::string_view HostOf(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
-// The first host of the peers, by name, but for `host`; empty if there is none.
+// The first host of the peers, by name, other than `host`; empty: none.
 std::string_view OtherHost(const SessionState& session, std::string_view host);
 
 class SessionTable {
  public:
-  // Null while the client id has no session.
+  // Null: no session.
   const ClientState* FindClient(NamespaceSlot name_space, std::string_view client_id) const;
-  // The session of an instance of a client id; kNoSession if there is none.
+  // kNoSession: none.
   SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id,
                         uint64_t instance) const;
   SessionSlot FindById(SessionId id) const;
-  // All sessions shown under the name: the instances of this client id, or the sessions of
-  // connections that came from the address "@HOST:PORT" one after the other. In ascending order of
-  // the instance, or of the id.
+  // All sessions of a name: the instances of a client id, by instance, or the connections that came
+  // from "@HOST:PORT" in turn, by id.
   std::vector<SessionSlot> FindAll(NamespaceSlot name_space, std::string_view name) const;
 
-  // A new session without connections. REQUIRES: the id and, for kNamed, the instance of the name
-  // are free.
+  // REQUIRES: the id and, for kNamed, the instance of the client id are free.
   SessionSlot Add(SessionId id, ledger::SessionKind kind, NamespaceSlot name_space,
                   std::string_view client_id, uint64_t instance, int64_t opened_ms);
   // REQUIRES: no connections and no tokens.
   void Erase(SessionSlot slot);
 
-  // Losses since the last call of TakeLosses, in their order.
+  // Losses since the last TakeLosses, in order.
   void AddLoss(const Loss& loss) { losses_.push_back(loss); }
   std::vector<Loss> TakeLosses() { return std::exchange(losses_, {}); }
   bool has_losses() const { return !losses_.empty(); }
@@ -124,9 +120,9 @@ class SessionTable {
   SessionState& at(SessionSlot slot) { return sessions_[slot]; }
   const SessionState& at(SessionSlot slot) const { return sessions_[slot]; }
   size_t size() const { return by_id_.size(); }
-  // The values of slots are below this; free ones are offline.
+  // Slots are below this; free ones are offline.
   uint32_t slots() const { return sessions_.used(); }
-  // In ascending order of session id.
+  // By session id.
   const absl::btree_map<uint64_t, SessionSlot>& by_id() const { return by_id_; }
 
  private:

@@ -1,11 +1,11 @@
-// SlidingWindow: the number of calls that passed in the last interval, by buckets of equal length.
+// SlidingWindow: calls that passed in the last interval, by buckets of equal length.
 //
 // Thread: loop. Bucket i covers [i x length, (i + 1) x length) of the ledger clock. The window is
-// the bucket of now and the buckets before it, as in Sentinel's LeapArray. Calls may be borrowed
-// from the next bucket, which counts them from its beginning on.
+// the bucket of now and those before it, as in Sentinel's LeapArray. So the limit holds for any
+// interval shorter by one bucket. Calls may be borrowed from the next bucket, which counts them
+// when it begins.
 //
-// So no interval shorter by one bucket than the window sees more calls than the window allows.
-// Memory: 96 bytes and 8 bytes a bucket; once calls are borrowed, 16 bytes a bucket.
+// Memory: 96 bytes and 8 a bucket; 16 a bucket once calls are borrowed.
 #ifndef NOWCALLS_CORE_SLIDING_WINDOW_H_
 #define NOWCALLS_CORE_SLIDING_WINDOW_H_
 
@@ -17,14 +17,14 @@ namespace nowcalls::core {
 
 class SlidingWindow {
  public:
-  // Of one window. A rule with more samples gets longer buckets.
+  // A rule with more samples gets longer buckets.
   static constexpr int32_t kBucketsMax = 1000;
 
   // REQUIRES: both at least 1.
   SlidingWindow(int64_t interval_ms, int32_t buckets);
 
-  // Drops buckets that are older than the interval. All other calls are about the moment of the
-  // last Advance. Time never goes back.
+  // Drops older buckets. Other calls are about the moment of the last Advance. Time never goes
+  // back.
   void Advance(int64_t now_ms) {
     if (now_ms >= begin_ms_ + length_ms_) Slide(now_ms);
   }
@@ -32,19 +32,17 @@ class SlidingWindow {
     passed_[current_] += count;
     sum_ += count;
   }
-  // Counts calls in the next bucket.
   void Borrow(int64_t count);
 
-  // Calls in the window, with those that earlier buckets have borrowed from it.
+  // With calls that earlier buckets borrowed from the window.
   int64_t passed() const { return sum_; }
-  // Calls that buckets of the window have borrowed, each from its next bucket.
+  // Calls that the window's buckets borrowed, each from its next.
   int64_t borrowed() const { return borrowed_sum_; }
-  // Calls borrowed from the bucket that comes next.
   int64_t borrowed_from_next() const { return borrowed_.empty() ? 0 : borrowed_[current_]; }
-  // Calls in the bucket that the window loses next.
+  // In the bucket that the window loses next.
   int64_t oldest() const { return passed_[After(current_)]; }
 
-  // Calls visit(begin_ms, passed, borrowed) for each bucket, the oldest first.
+  // Calls visit(begin_ms, passed, borrowed) for each bucket, oldest first.
   template <typename Visit>
   void ForEach(Visit&& visit) const {
     size_t bucket = current_;
@@ -55,8 +53,7 @@ class SlidingWindow {
       visit(begin_ms, passed_[bucket], borrowed_.empty() ? 0 : borrowed_[bucket]);
     }
   }
-  // Sets what ForEach has shown of a bucket. Buckets come in order, the oldest first. False: no
-  // bucket of this window begins there.
+  // Sets a bucket to what ForEach showed; oldest first. False: no bucket begins there.
   bool Restore(int64_t begin_ms, int64_t passed, int64_t borrowed);
 
   size_t buckets() const { return passed_.size(); }

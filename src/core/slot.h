@@ -1,8 +1,7 @@
-// Slots: the number under which a table keeps an object, a type of its own for each kind of object.
+// Slots: the number of an object in its table, a type of its own for each kind of object.
 //
-// Thread: any; plain values. A slot is as good as a pointer: it stays the object's own until the
-// object is erased, and then another object may get it. A FlowSlot cannot be passed for a
-// TokenSlot; neither is an id, which is never given out twice (nowcalls/types.h).
+// Thread: any; plain values. Good as a pointer until the object is erased; then another object may
+// get it. Ids (nowcalls/types.h) are never given out twice.
 #ifndef NOWCALLS_CORE_SLOT_H_
 #define NOWCALLS_CORE_SLOT_H_
 
@@ -12,7 +11,6 @@
 
 namespace nowcalls::core {
 
-// The slot of a T, or none.
 template <typename T>
 struct SlotOf {
   static constexpr uint32_t kNoneValue = UINT32_MAX;
@@ -46,7 +44,7 @@ inline constexpr TokenSlot kNoToken;
 inline constexpr WaiterSlot kNoWaiter;
 inline constexpr ValueSlot kNoValue;
 
-// Names a lane (core/lane.h): a flow's, or that of a key of the flow.
+// Names a lane (core/lane.h): of a flow, or of a flow's key.
 struct LaneRef {
   FlowSlot flow_slot{};
   KeySlot key_slot{};  // kNoKey: the flow's own.

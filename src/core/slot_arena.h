@@ -1,8 +1,8 @@
-// SlotArena: objects by slot, at addresses that never move, close together.
+// SlotArena: objects by slot, at addresses that never move.
 //
-// Thread: loop. Memory comes in chunks that stay until the arena ends; slots are reused. A chunk
-// begins a page, so an object whose size is a power of two, up to that of a page, lies on one page.
-// A chunk of 128 KiB or more takes pages from the system only as its objects are first made.
+// Thread: loop. Chunks stay until the arena ends; slots are reused. A chunk begins a page: objects
+// of a power of two, up to a page, lie on one page. A chunk of 128 KiB or more takes pages from the
+// system as objects are first made.
 #ifndef NOWCALLS_CORE_SLOT_ARENA_H_
 #define NOWCALLS_CORE_SLOT_ARENA_H_
 
@@ -16,7 +16,7 @@
 
 namespace nowcalls::core {
 
-// Objects T by slots S (core/slot.h). kChunk objects get their memory together.
+// T by slots S (core/slot.h), kChunk to a piece of memory.
 template <typename S, typename T, uint32_t kChunk>
 class SlotArena {
  public:
@@ -27,7 +27,6 @@ class SlotArena {
     for (uint32_t i = 0; i < used_; ++i) std::destroy_at(&(*this)[S(i)]);
   }
 
-  // The slot of a default-constructed object.
   S Take() {
     if (!free_.empty()) {
       const S slot = free_.back();
@@ -39,7 +38,7 @@ class SlotArena {
     std::construct_at(&(*this)[slot]);
     return slot;
   }
-  // The object becomes a default-constructed one. REQUIRES: taken, and not returned since.
+  // Resets the object to T{}. REQUIRES: taken, and not returned since.
   void Return(S slot) {
     (*this)[slot] = T{};
     free_.push_back(slot);
@@ -50,13 +49,13 @@ class SlotArena {
     return chunks_[slot.value / kChunk].get()[slot.value % kChunk];
   }
 
-  // Slots ever taken; the values of all slots are below this.
+  // Slots ever taken; all values are below.
   uint32_t used() const { return used_; }
 
  private:
   static constexpr std::align_val_t kPage{4096};
 
-  // Frees the memory only: the arena destroys the objects.
+  // Memory only: the arena destroys the objects.
   struct FreeChunk {
     void operator()(T* chunk) const { ::operator delete(chunk, kPage); }
   };

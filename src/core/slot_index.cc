@@ -4,6 +4,7 @@ namespace nowcalls::core {
 
 template <typename S>
 void SlotIndex<S>::Reserve(size_t slots) {
+  // An even share each: hashes spread only about evenly, so a shard or two may still grow.
   for (SlotTable<S>& shard : shards_) shard.Reserve(slots / kShards);
 }
 

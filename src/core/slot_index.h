@@ -1,7 +1,7 @@
-// SlotIndex: a SlotTable that grows in steps which are small at any size.
+// SlotIndex: a SlotTable that grows in small steps at any size.
 //
-// Thread: loop. The hash chooses one of kShards tables, which grow one by one. So no insert moves
-// more than a kShards-th of the entries: some twenty thousand of twenty million.
+// Thread: loop. The hash chooses one of kShards tables, which grow one by one. So an insert moves a
+// kShards-th of the entries at most: some 20,000 of 20 million.
 #ifndef NOWCALLS_CORE_SLOT_INDEX_H_
 #define NOWCALLS_CORE_SLOT_INDEX_H_
 
@@ -14,8 +14,7 @@
 
 namespace nowcalls::core {
 
-// Slots S: TokenSlot or KeySlot. Members are those of SlotTable, with hashes of 64 bits: the upper
-// half chooses the table.
+// S: TokenSlot or KeySlot. As SlotTable, with 64-bit hashes: the upper half chooses the table.
 template <typename S>
 class SlotIndex {
  public:
@@ -31,7 +30,7 @@ class SlotIndex {
     ShardOf(hash).Erase(InShard(hash), slot);
     --size_;
   }
-  // Room for about `slots` in all, so that inserting them moves hardly any entry.
+  // Room for about `slots` in all.
   void Reserve(size_t slots);
 
   template <typename Predicate>

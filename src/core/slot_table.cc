@@ -12,7 +12,7 @@ constexpr size_t kEntriesMin = 8;
 // A table grows when more than 3/4 of it is used.
 bool IsFull(size_t used, size_t entries) { return used * 4 > entries * 3; }
 
-// 8, 12, 16, 24, 32 and so on: of doubled ones up to 5/8 would be empty, of these half.
+// 8, 12, 16, 24, 32 and so on. A doubled table is up to 5/8 empty, these up to half.
 size_t NextSize(size_t entries) {
   if (entries < kEntriesMin) return kEntriesMin;
   return std::has_single_bit(entries) ? entries / 2 * 3 : entries / 3 * 4;
@@ -44,6 +44,7 @@ void SlotTable<S>::Erase(uint32_t hash, S slot) {
     NOWCALLS_CHECK(entries_[hole].slot != S());
     hole = Next(hole);
   }
+  // An entry whose home lies behind the hole stays: its probe never passes the hole.
   for (size_t i = Next(hole); entries_[i].slot != S(); i = Next(i)) {
     if (Steps(Home(entries_[i].hash), i) < Steps(hole, i)) continue;
     entries_[hole] = entries_[i];
@@ -65,12 +66,14 @@ template <typename S>
 void SlotTable<S>::ShrinkIfSparse() {
   if (used_ * 8 >= entries_.size() || entries_.size() <= kEntriesMin) return;
   size_t size = kEntriesMin;
+  // Room to double, so that a table at the edge does not grow and shrink by turns.
   while (IsFull(used_ * 2, size)) size = NextSize(size);
   Resize(size);
 }
 
 template <typename S>
 void SlotTable<S>::Resize(size_t size) {
+  // Hashes alone place an entry; no object is touched.
   PopulatedVector<Entry> old(size);
   old.swap(entries_);
   for (const Entry& entry : old) {

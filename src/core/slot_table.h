@@ -1,9 +1,8 @@
 // SlotTable: from the hash of a key to the slot of the object with that key.
 //
-// Thread: loop. Open addressing. An entry is 8 bytes, eight to a cache line, and holds no key: Find
-// compares the key in the object at the slot, which its caller needs next anyway. A table grows
-// when 3/4 of its entries are used, and shrinks only when it is told to. Hashes must be evenly
-// distributed, whatever keys a peer chooses.
+// Thread: loop. Open addressing, 8 bytes an entry, without the key: Find compares the key in the
+// object, which its caller needs next anyway. Grows at 3/4 full; shrinks only when told. Hashes
+// must be evenly distributed, whatever keys a peer chooses.
 #ifndef NOWCALLS_CORE_SLOT_TABLE_H_
 #define NOWCALLS_CORE_SLOT_TABLE_H_
 
@@ -20,18 +19,17 @@ namespace nowcalls::core {
 template <typename S>
 class SlotTable {
  public:
-  // REQUIRES: the slot is not in the table. Moves all entries when the table is full.
+  // REQUIRES: the slot is not in the table. May move all entries.
   void Insert(uint32_t hash, S slot);
-  // REQUIRES: the slot is in the table, with this hash.
+  // REQUIRES: the slot is in the table, under this hash.
   void Erase(uint32_t hash, S slot);
-  // Room for `slots` in all, so that inserting them moves no entry.
+  // Room for `slots` in all without moving entries.
   void Reserve(size_t slots);
 
-  // Gives memory back when less than an eighth of the entries is used.
+  // Only if less than 1/8 is used.
   void ShrinkIfSparse();
 
-  // The first slot under this hash that `is_it` accepts; none if it accepts none. Other keys may
-  // have the same hash, so `is_it` must compare.
+  // The first slot of the hash that `is_it` accepts; none: S(). Other keys may have the hash.
   template <typename Predicate>
   S Find(uint32_t hash, Predicate is_it) const {
     if (entries_.empty()) return S();
@@ -41,13 +39,12 @@ class SlotTable {
     return S();
   }
 
-  // Begins to load the line that Insert or Find will touch first.
+  // Begins to load what Insert or Find touches first.
   void Prefetch(uint32_t hash) const {
     if (!entries_.empty()) PrefetchForReading(&entries_[Home(hash)]);
   }
 
   size_t size() const { return used_; }
-  // Beyond the object itself.
   size_t MemoryBytes() const { return entries_.capacity() * sizeof(Entry); }
 
  private:
@@ -56,11 +53,10 @@ class SlotTable {
     S slot;
   };
 
-  // The place where the probe for a hash begins, and the place after `i`. REQUIRES: there are
-  // entries.
+  // Where the probe of a hash begins, and the place after `i`. REQUIRES: entries.
   size_t Home(uint32_t hash) const { return uint64_t{hash} * entries_.size() >> 32; }
   size_t Next(size_t i) const { return i + 1 == entries_.size() ? 0 : i + 1; }
-  // How often Next leads from one place to the other.
+  // Steps of Next between the places.
   size_t Steps(size_t from, size_t to) const {
     return to >= from ? to - from : to + entries_.size() - from;
   }

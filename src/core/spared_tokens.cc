@@ -11,6 +11,7 @@ void SparedTokens::WaitForStrategy(FlowSlot flow, uint64_t fence, int64_t ask_ms
 
 void SparedTokens::WaitForRule(FlowSlot flow, uint64_t fence, int64_t due_ms) {
   flows_.insert(flow);
+  // A new entry is due never, so the first token sets its moment.
   ForRule& waiting = for_rule_[flow];
   MoveForward(flow, &waiting, due_ms);
   waiting.fences.push_back(fence);
@@ -25,6 +26,7 @@ int64_t SparedTokens::next_ms() const {
 
 std::vector<uint64_t> SparedTokens::TakeDue(int64_t now_ms) {
   std::vector<uint64_t> fences;
+  // One list a call, those of the strategy first: the caller asks until nothing is due.
   if (!for_strategy_.empty() && for_strategy_.begin()->first <= now_ms) {
     fences = std::move(for_strategy_.begin()->second);
     for_strategy_.erase(for_strategy_.begin());
@@ -38,6 +40,7 @@ std::vector<uint64_t> SparedTokens::TakeDue(int64_t now_ms) {
 }
 
 void SparedTokens::MoveForward(FlowSlot flow, ForRule* waiting, int64_t due_ms) {
+  // Only forward. Under a longer time the tokens are looked at early, and wait again.
   if (due_ms >= waiting->due_ms) return;
   rules_due_.erase({waiting->due_ms, flow});
   waiting->due_ms = due_ms;

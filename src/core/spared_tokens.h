@@ -1,10 +1,8 @@
-// SparedTokens: the tokens of one offline session that were due and may stay for now.
+// SparedTokens: due tokens of one offline session that may stay for now.
 //
-// Thread: loop. Most wait for a moment that the expire strategy has named. When a rule has become
-// more patient meanwhile, its tokens are not due at that moment after all; from then on they wait
-// for the rule. Another change of the rule may bring that forward. Tokens are listed by fence, also
-// when they have ended meanwhile: TakeDue's caller does not find those. Memory: some 10 bytes a
-// token.
+// Thread: loop. Tokens wait for a moment of the expire strategy, or, since their rule became more
+// patient, for the rule; further rules may bring that forward. Listed by fence, also after their
+// end. Some 10 bytes a token.
 #ifndef NOWCALLS_CORE_SPARED_TOKENS_H_
 #define NOWCALLS_CORE_SPARED_TOKENS_H_
 
@@ -22,19 +20,17 @@ namespace nowcalls::core {
 class SparedTokens {
  public:
   void WaitForStrategy(FlowSlot flow, uint64_t fence, int64_t ask_ms);
-  // `due_ms` is the same for all tokens that the session has of the flow.
+  // `due_ms`: of all tokens of the flow.
   void WaitForRule(FlowSlot flow, uint64_t fence, int64_t due_ms);
 
-  // Whether tokens of the flow wait here. If one does, all that the session has of the flow do:
-  // they are due at the same moment.
+  // Whether the flow's tokens wait here: all or none, being due at one moment.
   bool Has(FlowSlot flow) const { return flows_.contains(flow); }
-  // The first moment that a token waits for; INT64_MAX without tokens.
+  // INT64_MAX without tokens.
   int64_t next_ms() const;
-  // Takes out some of the fences that wait for a moment up to `now_ms`; empty only if there are
-  // none.
+  // Takes some of the fences due up to `now_ms`; empty: none are.
   std::vector<uint64_t> TakeDue(int64_t now_ms);
 
-  // Rules have become less patient: due_ms(flow) is when a flow's tokens are due now.
+  // Rules became less patient: due_ms(flow) is the new moment.
   template <typename DueMs>
   void BringForward(DueMs due_ms) {
     for (auto& [flow, waiting] : for_rule_) MoveForward(flow, &waiting, due_ms(flow));

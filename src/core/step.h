@@ -12,12 +12,12 @@
 namespace nowcalls::core {
 
 struct Step {
-  // Due tokens that a step looks at, for each cause: expired ones, and those of absent clients.
+  // Looks of a step at due tokens, for each cause: expired, and of absent clients.
   static constexpr uint32_t kDueLooksMax = 1000;
 
   Instant now;
   ledger::CommitBatch* batch = nullptr;
-  // Once the batch has records of this many due tokens (CommitBatch::due), later steps do the rest.
+  // Once the batch has so many due tokens (CommitBatch::due), later steps do the rest.
   uint32_t due_max = UINT32_MAX;
 
   bool has_room_for_due() const { return batch->due() < due_max; }

@@ -1,9 +1,7 @@
-// Sweep: when the ledger's expired range is scanned, and what becomes of the tokens that are found.
+// Sweep: when the ledger's expired range is scanned, and what becomes of the finds.
 //
-// Thread: loop. At most one scan is under way. Its finds wait for room in a batch; the next step of
-// the scan begins before all of them were looked at, so that batches need not wait for scans. A
-// find that has ended or moved since is passed over. The sweep ends and moves tokens, and keeps
-// nothing in the tables.
+// Thread: loop. One scan at a time. Finds wait for room in a batch; finds that ended or moved since
+// are passed over. Ends and moves tokens, keeps nothing in the tables.
 #ifndef NOWCALLS_CORE_SWEEP_H_
 #define NOWCALLS_CORE_SWEEP_H_
 
@@ -29,14 +27,14 @@ class Sweep {
   Sweep(Books* books, Absence* absence, ExpireJudge* judge, Notices* notices)
       : books_(books), absence_(absence), judge_(judge), notices_(notices) {}
 
-  // The scan that is due, if any; OnScanDone must follow.
+  // Nothing: no scan is due. Else OnScanDone must follow.
   std::optional<ledger::ScanRequest> BeginScan(Instant now);
   Status OnScanDone(const Step& step, const ledger::ScanResult& result);
-  // Looks at finds, as long as the batch has room for them.
+  // Looks at finds while the batch has room.
   void OnTime(const Step& step);
 
   bool has_finds() const { return finds_left() > 0; }
-  // When BeginScan has a scan next; kNever: not before something happens.
+  // kNever: not before something happens.
   Instant NextScan() const;
 
  private:
@@ -52,15 +50,15 @@ class Sweep {
   Notices* const notices_;
 
   bool in_flight_ = false;
-  bool resume_ = false;  // The last step of the scan left something behind `after_`.
+  bool resume_ = false;  // The scan goes on behind `after_`.
   ledger::TokenKey after_;
   int64_t lower_ms_ = 0;
   int64_t upper_ms_ = 0;
   Instant began_{};  // When the last scan began.
-  // What steps have found; from `found_next_` on it was not looked at yet.
+  // Finds; those before `found_next_` are done.
   std::vector<ledger::TokenKey> found_;
   size_t found_next_ = 0;
-  std::vector<uint64_t> fences_;  // Of the finds that LoadAhead asked for, the next one last.
+  std::vector<uint64_t> fences_;  // Of finds loaded ahead, the next last.
   uint64_t reclaimed_ = 0;
   uint64_t spared_ = 0;
 };

@@ -1,8 +1,7 @@
-// TableSizes: into what pieces the tables of the core are cut.
+// TableSizes: the sizes of the pieces of the core's tables.
 //
-// Thread: any; constants. The preset fuzz defines NOWCALLS_SMALL_TABLES, which makes them small: it
-// builds a whole core some thousand times a second, and a dozen tokens are to reach the code that
-// otherwise needs ten thousand.
+// Thread: any; constants. The preset fuzz defines NOWCALLS_SMALL_TABLES: a dozen tokens then reach
+// code that else needs ten thousand.
 #ifndef NOWCALLS_CORE_TABLE_SIZES_H_
 #define NOWCALLS_CORE_TABLE_SIZES_H_
 

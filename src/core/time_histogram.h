@@ -1,7 +1,7 @@
-// TimeHistogram: how long something took, as quantiles, counts below fixed times, and a sum.
+// TimeHistogram: times as quantiles, counts below fixed times, and a sum, in ms.
 //
-// Thread: loop. Four buckets to each doubling of the time, so a quantile is at most 25 % above the
-// true one. 512 bytes; times below 16 ms are in the same cache line as the sum and the longest.
+// Thread: loop. Four buckets to a doubling, so a quantile is at most 25 % above the true one. 512
+// bytes; times below 16 ms lie in the cache line of the sum.
 #ifndef NOWCALLS_CORE_TIME_HISTOGRAM_H_
 #define NOWCALLS_CORE_TIME_HISTOGRAM_H_
 
@@ -16,8 +16,8 @@
 
 namespace nowcalls::core {
 
-// When a bucket reaches kInBucketMax, all buckets and the sum are halved. That hardly changes a
-// quantile or the average; later times weigh more.
+// A bucket that reaches kInBucketMax halves all buckets and the sum: quantiles and average hardly
+// change, later times weigh more.
 template <uint32_t kInBucketMax>
 class alignas(64) TimeHistogramUpTo {
   // 0..7 exactly, then four to a doubling, up to 2^32 ms (50 days) and beyond.
@@ -35,7 +35,7 @@ class alignas(64) TimeHistogramUpTo {
   uint64_t sum_ms() const { return sum_ms_; }
   uint64_t longest_ms() const { return longest_ms_; }
 
-  // The histogram at one moment, from one pass over its buckets.
+  // The histogram at one moment, from one pass.
   class Reading {
    public:
     explicit Reading(const TimeHistogramUpTo& from) : longest_ms_(from.longest_ms_) {
@@ -44,8 +44,8 @@ class alignas(64) TimeHistogramUpTo {
 
     uint64_t count() const { return up_to_.back(); }
 
-    // The upper end of the bucket in which the quantile lies, in milliseconds, never above the
-    // longest; 0 when nothing was added. REQUIRES: 0 < quantile <= 1.
+    // The upper end of the quantile's bucket, at most the longest, in ms; 0: nothing was added.
+    // REQUIRES: 0 < quantile <= 1.
     uint64_t Quantile(double quantile) const {
       if (count() == 0) return longest_ms_;
       const double rank = std::ceil(quantile * static_cast<double>(count()));
@@ -54,7 +54,7 @@ class alignas(64) TimeHistogramUpTo {
       return std::min(UpperEnd(static_cast<size_t>(bucket - up_to_.begin())), longest_ms_);
     }
 
-    // How many times were shorter than `ms`. REQUIRES: IsEdge(ms).
+    // REQUIRES: IsEdge(ms).
     uint64_t CountBelow(uint64_t ms) const { return up_to_[BucketOf(ms) - 1]; }
 
    private:
@@ -63,7 +63,7 @@ class alignas(64) TimeHistogramUpTo {
   };
   Reading Read() const { return Reading(*this); }
 
-  // Whether a bucket begins at `ms`, behind the first.
+  // Whether a bucket but the first begins at `ms`.
   static constexpr bool IsEdge(uint64_t ms) { return ms > 0 && BucketOf(ms) != BucketOf(ms - 1); }
 
  private:
@@ -92,7 +92,7 @@ class alignas(64) TimeHistogramUpTo {
   std::array<uint32_t, kBuckets> buckets_{};
 };
 
-// At some hundred thousand times a second a bucket reaches that after hours.
+// Reached after hours, at some 100,000 times a second.
 using TimeHistogram = TimeHistogramUpTo<UINT32_MAX>;
 static_assert(sizeof(TimeHistogram) == 512);
 

@@ -20,6 +20,8 @@ TokenIds::TokenIds(const std::array<uint64_t, 2>& key) {
   }
 }
 
+// An unbalanced Feistel network over halves of 31 and 32 bits; six rounds, each undone by Decrypt
+// in reverse order. Random numbers would repeat after some 2^31 draws, hours of a busy server.
 uint64_t TokenIds::Encrypt(uint64_t value) const {
   uint64_t high = value >> kLowBits;
   uint64_t low = value & kLowMask;
@@ -50,6 +52,7 @@ TokenId TokenIds::FromFence(Fence fence) const {
 Fence TokenIds::ToFence(TokenId id) const {
   if (id.value == 0 || id.value > kMax) return Fence{0};
   if (id == last_.id) return last_.fence;
+  // The last pair, and the pairs asked for ahead, save the slow decryption.
   const Pair& ahead = ahead_[id.value % kAhead];
   last_ = id == ahead.id ? ahead : Pair{FenceOf(id.value), id};
   return last_.fence;
@@ -63,6 +66,7 @@ Fence TokenIds::ToFenceAhead(TokenId id) const {
 }
 
 Fence TokenIds::FenceOf(uint64_t id) const {
+  // Zero is no fence and no id: the id Encrypt(0) belongs to the fence that Encrypt maps to 0.
   const uint64_t fence = Decrypt(id);
   return Fence{fence != 0 ? fence : Decrypt(0)};
 }

@@ -2,14 +2,9 @@
 //
 // Thread: one at a time.
 //
-// A token id must look random and must never repeat. Random 63-bit numbers repeat after about 2^31
-// draws, which a busy server reaches within hours; so the id of a grant is its fence sent through a
-// keyed permutation of 1 .. 2^63-1. Fences never repeat, therefore ids do not either, and the fence
-// need not be stored beside the id. The key is drawn once for each ledger.
-//
-// The permutation is an unbalanced Feistel network of six rounds over halves of 31 and 32 bits,
-// with zero stepped over. It hides the order of grants from a casual reader; it is not a secret
-// that anything's safety rests on: a session can only release its own tokens.
+// An id is its fence under a keyed permutation of 1 .. 2^63-1: ids look random, never repeat, and
+// need no memory. The key is drawn once for each ledger. The permutation hides the order of grants
+// from a casual reader. No safety rests on it: a session can only release its own tokens.
 #ifndef NOWCALLS_CORE_TOKEN_IDS_H_
 #define NOWCALLS_CORE_TOKEN_IDS_H_
 
@@ -29,15 +24,13 @@ class TokenIds {
   // REQUIRES: 1 <= fence <= kMax.
   TokenId FromFence(Fence fence) const;
 
-  // The fence whose id this is, if it was ever given out. Fence 0 for an id that none can have: 0
-  // or above kMax.
+  // The fence of the id, if it was ever given out. Fence 0: no id can be 0 or above kMax.
   Fence ToFence(TokenId id) const;
 
-  // The same, and remembers it for ToFence, which is called soon.
+  // The same; a ToFence soon after is fast.
   Fence ToFenceAhead(TokenId id) const;
 
-  // Whether `id` is FromFence(fence), for any fence. Remembers nothing, so that a processor can
-  // work on several calls at once.
+  // Whether `id` is FromFence(fence), for any fence. Caches nothing, so a processor overlaps calls.
   bool IsIdOf(TokenId id, Fence fence) const {
     return fence.value >= 1 && fence.value <= kMax && id.value == IdOf(fence.value);
   }
@@ -62,8 +55,8 @@ class TokenIds {
   };
 
   std::array<uint64_t, kRounds> round_keys_{};
-  mutable Pair last_{};                       // A call asks for the same one several times.
-  mutable std::array<Pair, kAhead> ahead_{};  // By id; those that ToFenceAhead was asked for.
+  mutable Pair last_{};                       // A call asks several times.
+  mutable std::array<Pair, kAhead> ahead_{};  // By id; of ToFenceAhead.
 };
 
 }  // namespace nowcalls::core

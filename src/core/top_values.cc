@@ -8,7 +8,7 @@
 namespace nowcalls::core {
 namespace {
 
-// Keeps the first `limit` of the uses that come in any order.
+// Keeps the first `limit` of uses that come in any order, in memory for 2 x `limit`.
 class FirstUses {
  public:
   // REQUIRES: `limit` is at least 1.
@@ -19,7 +19,8 @@ class FirstUses {
     if (cut_ && RanksBefore(uses_[limit_ - 1], use)) return;
     uses_.push_back(use);
     if (uses_.size() < 2 * limit_) return;
-    // Drops the half that ranks behind. The last of the others lies at the end.
+    // Drops the half that ranks behind. The last of those kept lies at limit_ - 1, and cuts off
+    // later ones.
     const auto last = uses_.begin() + static_cast<ptrdiff_t>(limit_ - 1);
     std::nth_element(uses_.begin(), last, uses_.end(), before);
     uses_.resize(limit_);
@@ -40,7 +41,7 @@ class FirstUses {
   bool RanksBefore(const ValueUse& a, const ValueUse& b) const {
     const RecentCalls::Counts& of_a = CountsOf(a);
     const RecentCalls::Counts& of_b = CountsOf(b);
-    // Slots make the order the same in every run.
+    // Slots last: the order is the same in every run.
     return std::tuple(b.now_calls, of_b.passed, of_b.blocked, a.key, a.value) <
            std::tuple(a.now_calls, of_a.passed, of_a.blocked, b.key, b.value);
   }
@@ -60,7 +61,7 @@ std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit,
   const Flow& flow = books.flows().at(slot);
   FirstUses first(limit, by);
 
-  // Values with calls a second, with their keys if they have any.
+  // Values with calls a second, joined with their keys if they have any.
   std::vector<bool> seen(flow.keys > 0 ? keys.slots() : 0);
   if (const FlowRate* rate = books.rates().Find(slot); rate != nullptr) {
     books.looks() += rate->values.list.size;
@@ -79,7 +80,7 @@ std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit,
       first.Add(use);
     }
   }
-  // The other keys.
+  // Keys without calls a second.
   if (flow.keys > 0) {
     books.looks() += keys.slots();
     keys.ForEachOf(slot, [&](KeySlot key) {

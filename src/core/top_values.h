@@ -1,10 +1,8 @@
-// TopValues: the values of a flow's parameter that are used most, for the listing `params`.
+// TopValues: the most used values of a flow's parameter, for the listing `params`.
 //
-// Thread: loop. A value has two halves, which live in tables of their own: its calls in progress
-// (core/key_table.h) and its calls a second (core/param_values.h). A listing joins them.
-//
-// Cost: 12 ns for each key of the server, and 10 to 130 ns for each value that the flow's rule
-// remembers for calls a second, at most kParamValuesMax. Copies no text.
+// Thread: loop. Joins calls in progress (core/key_table.h) and calls a second
+// (core/param_values.h). Copies no text. Cost: 12 ns a key of the server, 10 to 130 ns a value that
+// the flow's rule remembers, at most kParamValuesMax.
 #ifndef NOWCALLS_CORE_TOP_VALUES_H_
 #define NOWCALLS_CORE_TOP_VALUES_H_
 
@@ -26,12 +24,12 @@ struct ValueUse {
   RecentCalls::Counts minute{};  // In about the last minute.
 };
 
-// Which calls a second decide the order.
+// Which calls a second order.
 enum class TopBy : uint8_t { kInterval, kMinute };
 
-// At most `limit` values, 1 or more, valid until the next call that changes the core. The highest
-// nowCalls come first, of equal ones the most calls passed in that time, then the most blocked.
-// Values without any of these, and without a waiter, are left out.
+// At most `limit` values, 1 or more, valid until the next call that changes the core. Order: most
+// nowCalls, then most passed, then most blocked. Values without any of these, and without a waiter,
+// are left out.
 std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit, int64_t now_ms,
                                 TopBy by = TopBy::kInterval);
 
