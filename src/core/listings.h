@@ -1,7 +1,7 @@
 // Listings: tokens page by page, oldest first, while tokens come and go.
 //
-// Thread: loop. A listing is a cursor in a list of tokens, attached to the token table, its only
-// change there. Listings are bounded, and forgotten when idle.
+// Thread: loop. Listings are bounded, and forgotten when idle. They change nothing but the cursors
+// that are attached to the token table.
 #ifndef NOWCALLS_CORE_LISTINGS_H_
 #define NOWCALLS_CORE_LISTINGS_H_
 
@@ -21,15 +21,14 @@ class Listings {
  public:
   explicit Listings(Books* books) : books_(books) {}
 
-  // After the load: later cursors differ from those of earlier starts.
+  // After the load. No earlier start gave the cursors that follow.
   void Begin();
 
   // See Core::ListTokens.
   Result<TokenPage> Page(Instant now, uint32_t owner, const TokenFilter& filter, uint32_t limit,
                          uint64_t cursor);
   void ForgetIdle(Instant now);
-  // When ForgetIdle has work; kNever: never.
-  Instant NextIdle() const;
+  Instant NextIdle() const;  // When ForgetIdle has work; kNever: never.
 
  private:
   struct Listing {

@@ -1,8 +1,8 @@
 // Loading: the ledger's entities become the core's tables, and are proved to be complete.
 //
-// Thread: one, before the core serves; ends with the load. It fills all tables. Order: SetFormat,
-// ExpectSeal, namespaces and rules, sessions, history, rates, tokens, Finish. kCorruption: a ledger
-// cannot hold this; the core is of no use. A time of the future is dropped or bounded, and noted.
+// Thread: one, before the core serves; the object ends with the load. Order: SetFormat, ExpectSeal,
+// namespaces and rules, sessions, history, rates, tokens, Finish. kCorruption: no ledger can hold
+// this, and the core is of no use. A time of the future is dropped or bounded, and noted.
 #ifndef NOWCALLS_CORE_LOADING_H_
 #define NOWCALLS_CORE_LOADING_H_
 
@@ -22,7 +22,7 @@
 
 namespace nowcalls::core {
 
-// What the first batch records if the ledger has an earlier format.
+// Records of the first batch, for a ledger of an earlier format.
 struct FirstRecords {
   std::optional<ledger::Format> format{};  // To set; none: the ledger has this program's.
   std::vector<FlowKey> rules{};            // Made for tokens without a rule of their kind.
@@ -33,12 +33,10 @@ class Loading {
  public:
   explicit Loading(Books* books) : books_(books) {}
 
-  // Of the ledger; before all else.
   void SetFormat(const ledger::Format& found) { found_ = found; }
   FirstRecords first_records() const;
 
-  // Before all entities: tokens to make room for, and the time up to which times have come. A new
-  // ledger has no seal.
+  // Makes room for the seal's tokens; its time bounds all times.
   void ExpectSeal(const ledger::Seal& seal);
   const FutureTimes& times() const { return times_; }
   // Bounds the clock mark by the seal's time.
@@ -74,7 +72,6 @@ class Loading {
   bool has_rates_ = false;
   FenceOrder tokens_;
   uint64_t fence_sum_ = 0;  // Of these.
-  // Tokens with unchecked ids.
   std::vector<std::pair<TokenId, TokenSlot>> unchecked_ids_;
   absl::flat_hash_map<uint64_t, SessionSlot> sessions_;  // By id.
 };

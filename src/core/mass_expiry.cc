@@ -90,6 +90,7 @@ void MassExpiry::NoteMass(const MassExpiryGuard::Tally& tally, uint64_t sessions
 // remembers. So every loss it counts is among these or away. Stops beyond `sessions_max`: a few
 // deaths among many clients take a short look, and the count goes on at the next.
 uint64_t MassExpiry::HoldersOnline(int64_t now_ms, uint64_t sessions_max) {
+  // A count is good for a moment, and until a session comes or goes.
   constexpr int64_t kGoodForMs = 50;
   if (!holders_.since_ms || now_ms - *holders_.since_ms >= kGoodForMs) {
     holders_ = {.since_ms = now_ms, .next = 0, .sessions = 0};

@@ -21,14 +21,12 @@ class MassExpiry {
 
   void CameBack(SessionState* session);
   void WentOffline(SessionState* session, int64_t now_ms);
-  // Before the session is erased.
-  void Forget(SessionState* session) { guard_.Forget(&session->loss); }
+  void Forget(SessionState* session) { guard_.Forget(&session->loss); }  // Before the erase.
 
-  // Sets the verdict of an offline session: whether others went offline within `window_ms` of it.
-  // It may change until that time has passed.
+  // Sets the verdict whether a mass went offline within `window_ms` of the session. It may change
+  // until that time has passed.
   void Judge(SessionState* session, int64_t now_ms, int64_t window_ms);
-  // When to call Judge with no token due: the guard forgets sooner than a clientOfflineTime may
-  // end. kNotScheduled: never.
+  // When to call Judge with no token due; kNotScheduled: never.
   int64_t JudgeDueMs(const SessionState& session) const;
 
   // Since the server started: masses, and sessions in them.
@@ -38,7 +36,6 @@ class MassExpiry {
  private:
   static constexpr int64_t kNotesApartMs = 1'000;
 
-  // Holders online, counted as far as need be. Good for a moment, until a session comes or goes.
   struct HolderCount {
     std::optional<int64_t> since_ms;
     uint32_t next = 0;  // Slots below it were looked at.

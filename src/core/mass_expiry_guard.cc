@@ -34,6 +34,7 @@ void MassExpiryGuard::Forget(Loss* loss) {
   *loss = Loss{};
 }
 
+// A session is judged when its window has passed, so losses of two windows count.
 MassExpiryGuard::Tally MassExpiryGuard::Count(int64_t offline_since_ms, int64_t window_ms) const {
   window_ms = std::min(window_ms, kWindowMsMax);
   // Whole moments: the window is exact to 50 ms.

@@ -21,11 +21,10 @@ class MassExpiryGuard {
  public:
   // The longest window, whatever rules say. A verdict is final this long after a loss.
   static constexpr int64_t kWindowMsMax = 60'000;
-  // A session judged at its window's end needs losses of a window before its own; the rest is for a
-  // late loop.
+  // Two windows are counted; the third is for a late loop.
   static constexpr int64_t kRememberedMs = 3 * kWindowMsMax;
 
-  // The guard's count of one session; a member of the session that only the guard changes.
+  // A member of the session; only the guard changes it.
   struct Loss {
     static constexpr int64_t kNone = INT64_MIN;
     int64_t at_ms = kNone;  // When it last went offline with tokens.
@@ -42,11 +41,9 @@ class MassExpiryGuard {
 
   bool enabled() const { return options_.percent > 0; }
 
-  // With tokens. Replaces an earlier loss.
-  void WentOffline(Loss* loss, int64_t now_ms);
+  void WentOffline(Loss* loss, int64_t now_ms);  // With tokens. Replaces an earlier loss.
   void CameBack(Loss* loss);
-  // The session is about to be closed.
-  void Forget(Loss* loss);
+  void Forget(Loss* loss);  // Before the session is closed.
 
   static bool Remembers(const Loss& loss, int64_t now_ms) {
     return loss.at_ms != Loss::kNone && loss.at_ms + kRememberedMs >= now_ms;
@@ -54,7 +51,7 @@ class MassExpiryGuard {
 
   // Losses up to `window_ms` (at most kWindowMsMax) before or after the moment.
   Tally Count(int64_t offline_since_ms, int64_t window_ms) const;
-  // A mass: `lost` of at most so many sessions. 0: never one.
+  // `lost` of at most this many sessions are a mass; 0: never.
   uint64_t SessionsMax(uint64_t lost) const;
 
  private:
@@ -66,8 +63,7 @@ class MassExpiryGuard {
   };
 
   static int64_t MomentOf(int64_t at_ms) { return at_ms - at_ms % kMomentMs; }
-  // Null: no longer remembered.
-  Moment* Find(const Loss& loss);
+  Moment* Find(const Loss& loss);  // Null: no longer remembered.
 
   const MassExpiryOptions options_;
   std::deque<Moment> moments_;  // By time; kRememberedMs / kMomentMs at most, and one.

@@ -1,4 +1,6 @@
 // NamespaceGuards: requests for calls a second, by namespace.
+//
+// Thread: any; a plain value.
 #ifndef NOWCALLS_CORE_NAMESPACE_GUARDS_H_
 #define NOWCALLS_CORE_NAMESPACE_GUARDS_H_
 

@@ -1,4 +1,4 @@
-// CoreOptions: what the configuration says to the core.
+// CoreOptions: the core's configuration.
 //
 // Thread: any; plain values.
 #ifndef NOWCALLS_CORE_OPTIONS_H_
@@ -20,7 +20,7 @@ struct CoreOptions {
   Limits limits;
   // Overrides of namespace_qps_max.
   NamespaceGuards::ByName namespace_guards{};
-  // Of TokenIds; in the ledger's format record.
+  // Keys TokenIds; the ledger's format record holds it.
   std::array<uint64_t, 2> token_id_key{};
   // Sessions and tokens from before a restart are spared this long at least: a Sentinel client's
   // reconnect delay (2 s), and a supervisor's restart.

@@ -1,7 +1,8 @@
-// OtherKind: counts requests for what a rule does not say that it limits.
+// OtherKind: counts requests of the other kind than the rule says: calls in progress or calls a
+// second.
 //
-// Thread: loop. A rule's `grade` says whether calls in progress or calls a second; the request
-// decides all the same, as in Sentinel's server. The first of each rule is logged.
+// Thread: loop. A rule's `grade` says its kind; the request decides all the same, as in Sentinel's
+// server. The first of each rule is logged.
 #ifndef NOWCALLS_CORE_OTHER_KIND_H_
 #define NOWCALLS_CORE_OTHER_KIND_H_
 
@@ -14,7 +15,7 @@ class OtherKind {
  public:
   OtherKind(Books* books, Notices* notices) : books_(books), notices_(notices) {}
 
-  // For a token; for calls a second. REQUIRES: an active rule.
+  // For a token, or for calls a second. REQUIRES: an active rule.
   void OnAcquire(Flow* flow) {
     if (flow->says_rate) Note(flow);
   }

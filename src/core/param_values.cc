@@ -49,6 +49,8 @@ ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
   return slot;
 }
 
+// A value that was idle for long is as good as new, so dropping it loses nothing. It stays a minute
+// to be shown, if there is room.
 void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
   // Hard bounds first: they cost exactness, which Forget counts.
   while (values->list.size > values_max) Forget(values->list.oldest, now_ms);

@@ -1,9 +1,8 @@
 // ParamValues: values of parameters that calls a second were asked for, and what each has got.
 //
-// Thread: loop. A rule's values are in its FlowValues, all values in one table. Beyond a number a
-// rule, or the table's bytes, the least recently used value is dropped. So a limit is exact for a
-// value among which fewer others were asked for. A value idle for long is dropped without loss, a
-// minute later if there is room.
+// Thread: loop. A rule's values are in its FlowValues, all values in one table. Trim drops the
+// least recently used: a limit is exact while fewer other values were asked for than the bounds
+// allow.
 //
 // Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket of a window, and text beyond 15
 // bytes: with ten buckets some 360.
@@ -59,7 +58,7 @@ struct ValueRate {
 
 static_assert(sizeof(ValueRate) == 256);
 
-// The values of one rule; does not move while it has any.
+// A rule's values; does not move while it has any.
 struct FlowValues {
   SlotTable<ValueSlot> index;
   ValueList list;
@@ -72,7 +71,7 @@ class ParamValues {
       : hash_key_(hash_key), bytes_max_(bytes_max) {}
 
   ValueSlot Find(const FlowValues& values, const Param& value) const;
-  // The value, new if need be; now the most recently used.
+  // The value, made if need be; now the most recently used.
   ValueSlot Use(FlowValues* values, const Param& value);
   // Drops values beyond `values_max` or the table's bytes, and some of the rule's long idle ones.
   // Their slots are used again.
@@ -81,12 +80,11 @@ class ParamValues {
 
   ValueRate& at(ValueSlot slot) { return values_[slot]; }
   const ValueRate& at(ValueSlot slot) const { return values_[slot]; }
-  // The rule's value used before this one; kNoValue: none.
+  // Used before this value, of the same rule; kNoValue: none.
   ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
   size_t size() const { return all_.size; }
   size_t bytes() const { return bytes_; }
-  // Of all rules, also of erased ones.
-  uint64_t forgotten() const { return forgotten_; }
+  uint64_t forgotten() const { return forgotten_; }  // Also of erased rules.
   // `buckets`: of its window, if it has one.
   template <typename PaceType>
   PaceType& Begin(ValueSlot slot, PaceType pace, size_t buckets = 0) {

@@ -30,8 +30,7 @@ class Presence {
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
 
  private:
-  // kNoSession: none yet.
-  SessionSlot Find(const HelloRequest& request) const;
+  SessionSlot Find(const HelloRequest& request) const;  // kNoSession: none yet.
   Result<SessionSlot> Open(const Step& step, const HelloRequest& request);
   Status CheckExclusive(const HelloRequest& request) const;
   void WarnOfInstances(std::string_view display_id, const SessionState& session);

@@ -21,8 +21,7 @@
 
 namespace nowcalls::core {
 
-// Since the server started, in calls unless the name says requests. A request for several values
-// counts its calls once.
+// Since the server started. Calls, unless named requests; several values of a request count once.
 struct RateCounters {
   uint64_t passed = 0;    // At once, also beyond the limit in shadow mode.
   uint64_t borrowed = 0;  // Passed, but were told to wait.
@@ -31,10 +30,10 @@ struct RateCounters {
   uint64_t requests_blocked = 0;
 };
 
-// The ledger's copy of a window, and when to look at it again.
+// The ledger's copy of a window.
 struct SavedWindow {
   std::vector<ledger::RateBucket> buckets;  // By ascending begin.
-  int64_t due_ms = INT64_MAX;
+  int64_t due_ms = INT64_MAX;               // The next look.
 };
 
 struct FlowRate {
@@ -53,11 +52,10 @@ class RateTable {
   RateTable(const std::array<uint64_t, 2>& hash_key, size_t value_bytes_max)
       : values_(hash_key, value_bytes_max) {}
 
-  // New if there is none. `rule`: the one in force.
+  // Made if need be. `rule`: in force.
   FlowRate& Of(FlowSlot slot, const Rule& rule);
-  // Null: never asked.
-  const FlowRate* Find(FlowSlot slot) const;
-  // After a change of rule. A window of another form begins anew; others keep what has passed.
+  const FlowRate* Find(FlowSlot slot) const;  // Null: never asked.
+  // A window of another form begins anew; others keep what has passed.
   void OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule, ledger::CommitBatch* batch);
   void Erase(FlowSlot slot, ledger::CommitBatch* batch);
 
@@ -67,28 +65,24 @@ class RateTable {
   }
   // REQUIRES: IsSaved.
   void OnPassed(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
-  // Records changed buckets of due windows, and drops those that a window left; about `records_max`
-  // records.
+  // Records due windows; about `records_max` records.
   void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
-  // The server ends: from now on calls are recorded as they pass.
+  // From now on calls are recorded as they pass.
   void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
   // While low, nothing is recorded: a restart may grant again what has passed since.
   void SetDiskLow(bool low) { disk_low_ = low; }
   int64_t next_save_ms() const {
     return due_.empty() || disk_low_ ? INT64_MAX : due_.begin()->first;
   }
-  // A bucket from the ledger, in order of time. Unless its time has `come` it counts no calls, and
-  // soon leaves the ledger.
+  // By ascending time. Calls count only if their time has `come`.
   void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come);
 
-  // Requests in the last second.
-  SlidingWindow& Guard(NamespaceSlot slot);
+  SlidingWindow& Guard(NamespaceSlot slot);  // Requests in the last second.
 
   ParamValues& values() { return values_; }
   const ParamValues& values() const { return values_; }
   // Of all flows, also of erased ones.
   const RateCounters& totals() const { return totals_; }
-  // Applies `change` to the flow's counters and to the totals.
   template <typename Change>
   void Count(FlowRate* rate, Change change) {
     change(&rate->counters);

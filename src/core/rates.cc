@@ -172,6 +172,7 @@ RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer&
   return Count(wish.flow, &rate, wish.count, answer);
 }
 
+// Checks that do not depend on what has passed. Sets the slot, or returns the refusal.
 std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int64_t count,
                                        FlowSlot* slot) {
   if (key.id.value <= 0 || count < 1 || count > kCountMax) {
@@ -322,6 +323,7 @@ bool Rates::MayValueEverPass(const Flow& flow, double count, int64_t asked) cons
   return asked <= WindowLimit(*books_, flow, count);
 }
 
+// `of_session`: what the rule gives the value, or gives it for each session online.
 Pace Rates::PaceOf(const Flow& flow, double of_session) const {
   const ParamRule& param = *flow.rule->param;
   const double count = OfSessions(*books_, flow, of_session);

@@ -32,8 +32,8 @@ class Rates {
   // kOk, kShouldWait, kBlocked; kTooManyRequest: the namespace's guard; kNoRuleExists; kBadRequest,
   // as kParam for a rule with a parameter.
   RateAnswer Request(const Step& step, const RateRequest& request);
-  // `count` calls for each value, or for none. kBadRequest: no values, one longer than
-  // kParamBytesMax, or, as kParam, a rule without a parameter.
+  // `count` calls for each value, or for none. kBadRequest: no values, a value over kParamBytesMax,
+  // or, as kParam, a rule without a parameter.
   RateAnswer RequestParams(const Step& step, FlowId flow, int64_t count,
                            std::span<const Param> values);
 
@@ -51,8 +51,7 @@ class Rates {
     std::optional<Param> param{};
     bool prioritized = false;
   };
-  // False: no wait would help.
-  bool MayEverPass(const Wish& wish) const;
+  bool MayEverPass(const Wish& wish) const;  // False: no wait would help.
   // Takes and counts nothing; remembers the value.
   RateAnswer Ask(const Step& step, const Wish& wish);
   // Counts `answer`, and takes the calls unless kBlocked; shadow mode makes it kOk. REQUIRES: Ask
@@ -65,7 +64,6 @@ class Rates {
     uint32_t position = 0;  // In the request; of the first mention.
   };
 
-  // Checks apart from what has passed. Sets the slot, or refuses.
   std::optional<RateAnswer> Enter(const Step& step, const FlowKey& key, int64_t count,
                                   FlowSlot* slot);
   RateAnswer AskWindow(const Wish& wish, FlowRate* rate) const;
@@ -74,7 +72,6 @@ class Rates {
   PaceAnswer AskValue(const Step& step, const Flow& flow, ValueSlot slot);
   void TakeValue(const Step& step, const Flow& flow, ValueSlot slot);
   bool MayValueEverPass(const Flow& flow, double count, int64_t asked) const;
-  // `of_session`: what the rule gives the value, or each session online.
   Pace PaceOf(const Flow& flow, double of_session) const;
   RateAnswer Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer);
 

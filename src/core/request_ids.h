@@ -1,9 +1,8 @@
 // RequestIds: acquires with a request id that wait or were cancelled, by session and id.
 //
-// Thread: loop. Cancelled ids are kept for a while, so that an acquire overtaken by its own cancel
-// is refused; tokens are found by the token table. Cancelled ids are bounded for a session and in
-// all. Ids of closed sessions are forgotten first, then the oldest. Memory: an entry a waiter with
-// an id, and a cancelled id.
+// Thread: loop. A cancelled id is kept for a while: an acquire overtaken by its own cancel is
+// refused. Cancelled ids are bounded for a session and in all; ids of closed sessions are forgotten
+// first, then the oldest. The token table finds tokens.
 #ifndef NOWCALLS_CORE_REQUEST_IDS_H_
 #define NOWCALLS_CORE_REQUEST_IDS_H_
 
@@ -32,14 +31,14 @@ class RequestIds {
   void AddWaiter(SessionId session, uint64_t request_id, WaiterSlot waiter);
   void RemoveWaiter(SessionId session, uint64_t request_id);
 
-  // Until `until_ms`; a second cancel counts from the second.
+  // Remembers the id until `until_ms`; a second cancel counts anew.
   void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
   bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
-  // Forgets ids whose session is closed or whose time is over, oldest first.
+  // Forgets ids of closed sessions, and ids whose time is over.
   void ForgetCancelled(int64_t now_ms, uint32_t entries_max);
-  // When to call ForgetCancelled though nobody cancels; INT64_MAX: no id is remembered.
+  // When ForgetCancelled is due; INT64_MAX: no id is remembered.
   int64_t forget_ms() const;
-  // The session is closed, and its number not used again. ForgetCancelled then forgets its ids.
+  // The session is closed, its number not used again.
   void ForgetSession(SessionId session);
 
   size_t cancelled() const { return cancelled_.size(); }
@@ -47,10 +46,8 @@ class RequestIds {
  private:
   using Key = std::pair<uint64_t, uint64_t>;  // Session, request id.
 
-  // Until when, and the number of the cancel.
-  using Cancelled = std::pair<int64_t, uint64_t>;
-  // In the order of forgetting.
-  using CancelOrder = absl::btree_map<Cancelled, uint64_t>;
+  using Cancelled = std::pair<int64_t, uint64_t>;            // Until when; number of the cancel.
+  using CancelOrder = absl::btree_map<Cancelled, uint64_t>;  // The first is forgotten first.
 
   void ForgetOldestOf(uint64_t session);
   void ForgetOneOfAll();
@@ -59,9 +56,8 @@ class RequestIds {
   const size_t cancelled_max_;
   absl::flat_hash_map<Key, WaiterSlot> waiters_;
   absl::flat_hash_map<Key, Cancelled> cancelled_;
-  absl::flat_hash_map<uint64_t, CancelOrder> cancel_orders_;  // By session; none is empty.
-  // The oldest of each session.
-  absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;
+  absl::flat_hash_map<uint64_t, CancelOrder> cancel_orders_;      // By session; none is empty.
+  absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;  // The oldest of each session.
   uint64_t last_cancel_ = 0;
   std::deque<uint64_t> gone_;  // Closed sessions with an order.
 };

@@ -18,8 +18,7 @@ class Room {
  public:
   explicit Room(const Books* books) : books_(books) {}
 
-  // While low, nothing is granted.
-  void SetDiskLow(bool low) { disk_low_ = low; }
+  void SetDiskLow(bool low) { disk_low_ = low; }  // While low, nothing is granted.
 
   // For `tokens` more, whatever their rules.
   RefusedBy ServerLimit(size_t tokens = 1) const {

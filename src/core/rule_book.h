@@ -42,8 +42,7 @@ class RuleBook {
                                    const AdminAct& act);
   void SetDiskLow(bool low);
 
-  // Sets put in force that changed something.
-  uint64_t set_changes() const { return set_changes_; }
+  uint64_t set_changes() const { return set_changes_; }  // Sets that changed something.
 
  private:
   void SetDraining(const Step& step, FlowSlot slot, bool on);

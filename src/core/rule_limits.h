@@ -1,4 +1,6 @@
 // Checks of sets of rules against rules in force and limits, before anything changes.
+//
+// Thread: loop. Pure functions of the flow table.
 #ifndef NOWCALLS_CORE_RULE_LIMITS_H_
 #define NOWCALLS_CORE_RULE_LIMITS_H_
 
@@ -14,13 +16,12 @@
 
 namespace nowcalls::core {
 
-// "namespace shop: ".
-std::string InNamespace(std::string_view name_space);
+std::string InNamespace(std::string_view name_space);  // "namespace shop: ".
 
 absl::flat_hash_set<FlowKey> FlowKeysOf(const RuleSetRefs& sets);
 
 // kInvalidArgument: a namespace has two sets, or a flow is in two. kAlreadyExists: a namespace
-// without a set keeps the flow. Flows of an id are two, one a kind.
+// without a set keeps the flow.
 Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets);
 
 // kResourceExhausted: namespaces_max, rules_max, flows_max. `wanted`: FlowKeysOf(sets).

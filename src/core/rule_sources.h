@@ -24,15 +24,13 @@ class RuleSources {
   RuleSources(FlowTable* flows, uint32_t namespaces_max, Notices* notices)
       : flows_(flows), namespaces_max_(namespaces_max), notices_(notices) {}
 
-  // RuleSink::Claim.
-  Status Claim(const RuleClaim& claim);
+  Status Claim(const RuleClaim& claim);  // RuleSink::Claim.
   // kAlreadyExists: another source owns a set's namespace.
   Status Check(const RuleSetRefs& sets) const;
   // RuleSink::NoteRefused.
   void NoteRefused(Instant now, std::string_view source, std::string_view name_space,
                    const Status& why);
-  // As the ledger has it; empty: none.
-  std::string SourceOf(std::string_view name_space) const;
+  std::string SourceOf(std::string_view name_space) const;  // Empty: none.
   // Records the set's source; true if the ledger had another (`before`). REQUIRES: the set is in
   // force.
   bool Record(const Step& step, const RuleSet& set, const std::string& before);

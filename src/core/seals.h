@@ -22,8 +22,7 @@ class Seals {
  public:
   explicit Seals(Books* books) : books_(books) {}
 
-  // For the next batch.
-  void SetFirst(FirstRecords records) { first_ = std::move(records); }
+  void SetFirst(FirstRecords records) { first_ = std::move(records); }  // For the next batch.
 
   // See Core.
   Instant NextMark() const;

@@ -33,19 +33,18 @@ inline constexpr int64_t kNotScheduled = INT64_MAX;
 struct MassVerdict {
   bool mass = false;      // Went offline in a mass. True until it is back.
   int64_t asked_ms = 0;   // When last asked; 0: not yet.
-  int64_t window_ms = 0;  // About which window.
+  int64_t window_ms = 0;  // The window asked about.
 
-  // Whether asking now about this window would tell nothing new.
+  // Whether asking again tells nothing new: a longer window finds each mass of a shorter one, and a
+  // verdict is final once its window has passed.
   bool Covers(int64_t offline_since_ms, int64_t wanted_window_ms, int64_t now_ms) const {
-    // A longer window finds each mass that a shorter one finds. The verdict is final once the
-    // window has passed.
     if (mass) return true;
     return window_ms >= wanted_window_ms &&
            (asked_ms == now_ms || asked_ms >= offline_since_ms + wanted_window_ms);
   }
 };
 
-// The sessions of a client id in its namespace, one for each process that named an instance.
+// A client id's sessions in its namespace, by instance (process).
 struct ClientState {
   absl::btree_map<uint64_t, SessionSlot> by_instance;
   uint32_t online = 0;  // Of these.
@@ -65,19 +64,17 @@ struct SessionState {
   uint32_t waiters = 0;                     // Acquires that wait for room.
   absl::btree_multiset<std::string> peers;  // HOST:PORT of the connections; of kNamed only.
   uint32_t hosts = 0;                       // Of the peers.
-  bool told_of_host = false;     // A second host was logged, since the session is online.
-  int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
-  // Not back since the server started: spared for restart_grace.
-  bool from_before_restart = false;
+  bool told_of_host = false;         // A second host was logged, since the session is online.
+  int64_t offline_since_ms = 0;      // Meaningful while connections == 0.
+  bool from_before_restart = false;  // Not back since the start: spared for restart_grace.
   MassVerdict mass;                  // While offline.
   MassExpiryGuard::Loss loss;        // MassExpiryGuard's own.
   bool in_ledger = false;            // SessionOpened was recorded, with the first token.
   int64_t check_ms = kNotScheduled;  // When Absence looks at the session next.
   // While offline: no token is due earlier, but for `spared`.
   int64_t walk_ms = kNotScheduled;
-  std::unique_ptr<SparedTokens> spared;  // While offline; null: none.
-  // A lower bound over its tokens' rules.
-  int64_t client_offline_ms_min = kNotScheduled;
+  std::unique_ptr<SparedTokens> spared;           // While offline; null: none.
+  int64_t client_offline_ms_min = kNotScheduled;  // A lower bound over its tokens' rules.
 
   int64_t last_message_ms = 0;  // When a message of it last came; 0: not since the server started.
   int64_t now_calls = 0;        // Sum of count over `tokens`.
@@ -86,7 +83,7 @@ struct SessionState {
   bool online() const { return connections > 0; }
   void AddPeer(std::string_view peer);
   void RemovePeer(std::string_view peer);
-  // Of the client id, with this one. 0 for kConnection.
+  // Sessions of the client id; 0 without one.
   size_t instances() const { return client == nullptr ? 0 : client->by_instance.size(); }
 };
 
@@ -112,18 +109,16 @@ class SessionTable {
   // REQUIRES: no connections and no tokens.
   void Erase(SessionSlot slot);
 
-  // Losses since the last TakeLosses, in order.
-  void AddLoss(const Loss& loss) { losses_.push_back(loss); }
+  void AddLoss(const Loss& loss) { losses_.push_back(loss); }  // Losses keep their order.
   std::vector<Loss> TakeLosses() { return std::exchange(losses_, {}); }
   bool has_losses() const { return !losses_.empty(); }
 
   SessionState& at(SessionSlot slot) { return sessions_[slot]; }
   const SessionState& at(SessionSlot slot) const { return sessions_[slot]; }
   size_t size() const { return by_id_.size(); }
-  // Slots are below this; free ones are offline.
+  // All slots are below; free ones are offline.
   uint32_t slots() const { return sessions_.used(); }
-  // By session id.
-  const absl::btree_map<uint64_t, SessionSlot>& by_id() const { return by_id_; }
+  const absl::btree_map<uint64_t, SessionSlot>& by_id() const { return by_id_; }  // By session id.
 
  private:
   using Name = std::pair<NamespaceSlot, std::string>;

@@ -17,14 +17,11 @@ namespace nowcalls::core {
 
 class SlidingWindow {
  public:
-  // A rule with more samples gets longer buckets.
-  static constexpr int32_t kBucketsMax = 1000;
+  static constexpr int32_t kBucketsMax = 1000;  // A rule with more samples gets longer buckets.
 
-  // REQUIRES: both at least 1.
-  SlidingWindow(int64_t interval_ms, int32_t buckets);
+  SlidingWindow(int64_t interval_ms, int32_t buckets);  // REQUIRES: both at least 1.
 
-  // Drops older buckets. Other calls are about the moment of the last Advance. Time never goes
-  // back.
+  // Drops buckets older than the interval. Other calls are about its moment. Time never goes back.
   void Advance(int64_t now_ms) {
     if (now_ms >= begin_ms_ + length_ms_) Slide(now_ms);
   }
@@ -34,13 +31,10 @@ class SlidingWindow {
   }
   void Borrow(int64_t count);
 
-  // With calls that earlier buckets borrowed from the window.
-  int64_t passed() const { return sum_; }
-  // Calls that the window's buckets borrowed, each from its next.
-  int64_t borrowed() const { return borrowed_sum_; }
+  int64_t passed() const { return sum_; }  // With calls that earlier buckets borrowed from it.
+  int64_t borrowed() const { return borrowed_sum_; }  // By buckets of the window.
   int64_t borrowed_from_next() const { return borrowed_.empty() ? 0 : borrowed_[current_]; }
-  // In the bucket that the window loses next.
-  int64_t oldest() const { return passed_[After(current_)]; }
+  int64_t oldest() const { return passed_[After(current_)]; }  // Leaves the window next.
 
   // Calls visit(begin_ms, passed, borrowed) for each bucket, oldest first.
   template <typename Visit>

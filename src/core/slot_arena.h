@@ -16,7 +16,6 @@
 
 namespace nowcalls::core {
 
-// T by slots S (core/slot.h), kChunk to a piece of memory.
 template <typename S, typename T, uint32_t kChunk>
 class SlotArena {
  public:
@@ -49,8 +48,7 @@ class SlotArena {
     return chunks_[slot.value / kChunk].get()[slot.value % kChunk];
   }
 
-  // Slots ever taken; all values are below.
-  uint32_t used() const { return used_; }
+  uint32_t used() const { return used_; }  // Slots ever taken; all values are below.
 
  private:
   static constexpr std::align_val_t kPage{4096};

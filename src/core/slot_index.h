@@ -14,7 +14,7 @@
 
 namespace nowcalls::core {
 
-// S: TokenSlot or KeySlot. As SlotTable, with 64-bit hashes: the upper half chooses the table.
+// As SlotTable, with hashes of 64 bits: the upper half chooses the table.
 template <typename S>
 class SlotIndex {
  public:
@@ -30,8 +30,7 @@ class SlotIndex {
     ShardOf(hash).Erase(InShard(hash), slot);
     --size_;
   }
-  // Room for about `slots` in all.
-  void Reserve(size_t slots);
+  void Reserve(size_t slots);  // Room for about `slots` in all.
 
   template <typename Predicate>
   S Find(uint64_t hash, Predicate is_it) const {

@@ -15,19 +15,16 @@
 
 namespace nowcalls::core {
 
-// Slots S: TokenSlot, FlowSlot, KeySlot or ValueSlot.
 template <typename S>
 class SlotTable {
  public:
   // REQUIRES: the slot is not in the table. May move all entries.
   void Insert(uint32_t hash, S slot);
-  // REQUIRES: the slot is in the table, under this hash.
-  void Erase(uint32_t hash, S slot);
+  void Erase(uint32_t hash, S slot);  // REQUIRES: in the table, with this hash.
   // Room for `slots` in all without moving entries.
   void Reserve(size_t slots);
 
-  // Only if less than 1/8 is used.
-  void ShrinkIfSparse();
+  void ShrinkIfSparse();  // Only if less than 1/8 is used.
 
   // The first slot of the hash that `is_it` accepts; none: S(). Other keys may have the hash.
   template <typename Predicate>
@@ -39,7 +36,6 @@ class SlotTable {
     return S();
   }
 
-  // Begins to load what Insert or Find touches first.
   void Prefetch(uint32_t hash) const {
     if (!entries_.empty()) PrefetchForReading(&entries_[Home(hash)]);
   }
@@ -56,8 +52,7 @@ class SlotTable {
   // Where the probe of a hash begins, and the place after `i`. REQUIRES: entries.
   size_t Home(uint32_t hash) const { return uint64_t{hash} * entries_.size() >> 32; }
   size_t Next(size_t i) const { return i + 1 == entries_.size() ? 0 : i + 1; }
-  // Steps of Next between the places.
-  size_t Steps(size_t from, size_t to) const {
+  size_t Steps(size_t from, size_t to) const {  // Steps of Next between the places.
     return to >= from ? to - from : to + entries_.size() - from;
   }
   void Place(const Entry& entry);

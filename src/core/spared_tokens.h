@@ -25,8 +25,7 @@ class SparedTokens {
 
   // Whether the flow's tokens wait here: all or none, being due at one moment.
   bool Has(FlowSlot flow) const { return flows_.contains(flow); }
-  // INT64_MAX without tokens.
-  int64_t next_ms() const;
+  int64_t next_ms() const;  // INT64_MAX without tokens.
   // Takes some of the fences due up to `now_ms`; empty: none are.
   std::vector<uint64_t> TakeDue(int64_t now_ms);
 

@@ -30,12 +30,10 @@ class Sweep {
   // Nothing: no scan is due. Else OnScanDone must follow.
   std::optional<ledger::ScanRequest> BeginScan(Instant now);
   Status OnScanDone(const Step& step, const ledger::ScanResult& result);
-  // Looks at finds while the batch has room.
-  void OnTime(const Step& step);
+  void OnTime(const Step& step);  // Looks at finds while the batch has room.
 
   bool has_finds() const { return finds_left() > 0; }
-  // kNever: not before something happens.
-  Instant NextScan() const;
+  Instant NextScan() const;  // kNever: not before something happens.
 
  private:
   bool MayScan() const;

@@ -35,7 +35,6 @@ class alignas(64) TimeHistogramUpTo {
   uint64_t sum_ms() const { return sum_ms_; }
   uint64_t longest_ms() const { return longest_ms_; }
 
-  // The histogram at one moment, from one pass.
   class Reading {
    public:
     explicit Reading(const TimeHistogramUpTo& from) : longest_ms_(from.longest_ms_) {
@@ -92,8 +91,7 @@ class alignas(64) TimeHistogramUpTo {
   std::array<uint32_t, kBuckets> buckets_{};
 };
 
-// Reached after hours, at some 100,000 times a second.
-using TimeHistogram = TimeHistogramUpTo<UINT32_MAX>;
+using TimeHistogram = TimeHistogramUpTo<UINT32_MAX>;  // Reached after hours at 100,000 a second.
 static_assert(sizeof(TimeHistogram) == 512);
 
 }  // namespace nowcalls::core

@@ -24,7 +24,7 @@ class TokenIds {
   // REQUIRES: 1 <= fence <= kMax.
   TokenId FromFence(Fence fence) const;
 
-  // The fence of the id, if it was ever given out. Fence 0: no id can be 0 or above kMax.
+  // The fence of an id that was given out; 0 for an id of 0 or above kMax.
   Fence ToFence(TokenId id) const;
 
   // The same; a ToFence soon after is fast.
@@ -44,8 +44,7 @@ class TokenIds {
     const uint64_t id = Encrypt(fence);
     return id != 0 ? id : Encrypt(0);
   }
-  // REQUIRES: 1 <= id <= kMax.
-  Fence FenceOf(uint64_t id) const;
+  Fence FenceOf(uint64_t id) const;  // REQUIRES: 1 <= id <= kMax.
   uint64_t Encrypt(uint64_t value) const;
   uint64_t Decrypt(uint64_t value) const;
 

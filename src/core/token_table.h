@@ -48,7 +48,8 @@ struct alignas(64) TokenEntry {
   SessionSlot session_slot;
   std::array<TokenLink, 3> links;
 
-  // Grant or last keep. Exact for 24 days after the issue, then under 1 s late for 68 years.
+  // Time of the grant or last keep. Exact for 24 days after the issue, then under 1 s late for 68
+  // years.
   int64_t held_since_ms() const {
     const int64_t value = held_since_issue & ~kInSeconds;
     return issued_ms + (held_since_issue == value ? value : value * 1000);
@@ -89,17 +90,16 @@ class TokenTable {
   // A new entry. The caller fills its other members and links it. REQUIRES: `fence` is not 0 and
   // not in the table.
   TokenSlot Insert(uint64_t fence);
-  // Room for about `tokens` more.
-  void Reserve(uint32_t tokens) { index_.Reserve(size_t{size_} + tokens); }
+  void Reserve(uint32_t tokens) { index_.Reserve(size_t{size_} + tokens); }  // About `tokens` more.
   // Insert during a load: not found before IndexLoaded. The caller checks that fences are unique.
   TokenSlot InsertLoaded(uint64_t fence);
   // SetRequest during a load; IndexLoaded checks the id.
   void SetLoadedRequest(TokenSlot slot, uint64_t request_id);
-  // Ends the load. Returns an entry whose request id repeats that of its session's token issued
-  // apart from it; kNoToken: all is well.
+  // Ends the load. Returns kNoToken, or an entry that shares its request id with a token of its
+  // session issued apart: the load failed.
   TokenSlot IndexLoaded();
 
-  // Appends the entry to all three lists. REQUIRES: not linked yet.
+  // REQUIRES: not linked yet.
   void Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
   // kNoToken if absent.
@@ -109,7 +109,7 @@ class TokenTable {
     return index_.Find(FenceHash(fence), [&](TokenSlot slot) { return at(slot).fence == fence; });
   }
 
-  // Of a fence that is not recent, kNoToken or another token. Begins to load the entry.
+  // The token of a recent fence; else kNoToken or another token. Begins to load its entry.
   TokenSlot GuessRecent(uint64_t fence) const {
     const TokenSlot slot = recent_[fence % kRecent];
     if (slot != kNoToken) PrefetchAt(slot);
@@ -133,16 +133,14 @@ class TokenTable {
   // REQUIRES: the entry is the last inserted; it has a session, but no request id. `request_id` is
   // not 0, and shared only by tokens issued together (ledger/entities.h).
   void SetRequest(TokenSlot slot, uint64_t request_id);
-  // 0: none.
-  uint64_t RequestIdOf(TokenSlot slot) const;
+  uint64_t RequestIdOf(TokenSlot slot) const;  // 0: none.
 
   // The key (KeyTable) whose value the token holds; kNoKey: none.
   KeySlot KeyOf(TokenSlot slot) const {
     return at(slot).has_key == 0 ? kNoKey
                                  : (*key_chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
   }
-  // REQUIRES: the entry has no key yet.
-  void SetKey(TokenSlot slot, KeySlot key);
+  void SetKey(TokenSlot slot, KeySlot key);  // REQUIRES: no key yet.
 
   // REQUIRES: a linked entry.
   void Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
@@ -166,8 +164,7 @@ class TokenTable {
   void Detach(TokenCursor* cursor);
 
  private:
-  // 1 MiB of entries: memory grows in small steps.
-  static constexpr uint32_t kChunkSize = kTableSizes.token_chunk;
+  static constexpr uint32_t kChunkSize = kTableSizes.token_chunk;  // 1 MiB of entries.
   static constexpr uint32_t kRecent = kTableSizes.recent;
   static constexpr size_t kGroup = 32;  // Places in an index loaded together.
 

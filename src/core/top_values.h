@@ -24,7 +24,7 @@ struct ValueUse {
   RecentCalls::Counts minute{};  // In about the last minute.
 };
 
-// Which calls a second order.
+// The calls a second that order values of equal nowCalls.
 enum class TopBy : uint8_t { kInterval, kMinute };
 
 // At most `limit` values, 1 or more, valid until the next call that changes the core. Order: most

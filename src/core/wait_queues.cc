@@ -111,6 +111,8 @@ WaiterSlot WaitQueues::First(const WaitQueue& queue, size_t queue_class) {
   return places.empty() ? kNoWaiter : places.begin()->second;
 }
 
+// Sets a waiter aside, from the line or from the other set, until the level rises. Its number keeps
+// its old place for the return.
 void WaitQueues::SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue) {
   LeavePlace(slot, queue);
   if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
@@ -118,6 +120,8 @@ void WaitQueues::SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue) {
   queue->set_aside->too_large.emplace(nodes_[slot].waiter.count, slot);
 }
 
+// The same until the session holds less. Then its first waiter returns, and stands for the others
+// until the next look.
 void WaitQueues::SetAsideAtCap(WaiterSlot slot, WaitQueue* queue) {
   LeavePlace(slot, queue);
   if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();

@@ -1,12 +1,11 @@
 // WaitQueues: acquires that wait for room, in the order of their grants.
 //
 // Thread: loop. Decides nothing: Waiting and Admission do. A lane (core/lane.h) has two queues, of
-// prioritized and of other waiters, each first in, first out. Indexed besides: waiters by owner (a
-// connection of the engine), by flow over all lanes, by deadline. Slots are stable and reused.
+// prioritized and of other waiters, each first in, first out. Waiters that room cannot help are set
+// aside, so that no look passes over them: above the level, or at their session's cap.
 //
-// Waiters that room cannot help are set aside, so that no look passes over them: above the level,
-// or at their session's cap. They return to their old places when the level rises or the session
-// holds less. At a cap the first stands for the others until the next look.
+// Indexed besides: waiters by owner (a connection of the engine), by flow over all lanes, by
+// deadline. Slots are stable and reused.
 #ifndef NOWCALLS_CORE_WAIT_QUEUES_H_
 #define NOWCALLS_CORE_WAIT_QUEUES_H_
 
@@ -94,13 +93,13 @@ class WaitQueues {
   WaitQueues(const WaitQueues&) = delete;
   WaitQueues& operator=(const WaitQueues&) = delete;
 
-  // `queue` here and below: of the waiter's lane.
+  // `queue` is always that of the waiter's lane.
   WaiterSlot Add(const Waiter& waiter, WaitQueue* queue);
   void Remove(WaiterSlot slot, WaitQueue* queue);
   // Changes neither number nor place.
   void Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_ms);
 
-  // The waiter keeps its number, which gives its place in the lane of `to`.
+  // Of Move: the waiter keeps its number, and by it its place.
   struct Place {
     LaneRef lane;
     FlowId flow;
@@ -108,9 +107,9 @@ class WaitQueues {
   };
   void Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to, WaitQueue* to_queue);
   void SetGroup(WaiterSlot slot, WaitingGroup group);
-  // Null: the waiter is no group.
+  // Null: no group.
   const WaitingGroup* GroupOf(WaiterSlot slot) const { return nodes_[slot].group.get(); }
-  // In order of arrival, over all lanes.
+  // By arrival, over all lanes.
   uint64_t NumberOf(WaiterSlot slot) const { return nodes_[slot].number; }
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
@@ -120,15 +119,13 @@ class WaitQueues {
   static size_t BytesOf(const WaitingGroup& group);
   // Over all lanes, the oldest first; null: none.
   const WaiterPlaces* OfFlow(const FlowKey& key, FlowSlot slot) const;
-  // By id and kind.
-  using WaitingFlow = std::pair<FlowKey, FlowSlot>;
+  using WaitingFlow = std::pair<FlowKey, FlowSlot>;  // By id and kind.
   const absl::btree_map<WaitingFlow, WaiterPlaces>& flows() const { return flows_; }
-  // Behind it in its class, set aside or not; kNoWaiter: none.
+  // The next in its class, set aside or not; kNoWaiter: none.
   WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
 
   // kNoWaiter: none.
   static WaiterSlot First(const WaitQueue& queue, size_t queue_class);
-  // From the line, or from the other set.
   void SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue);
   void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
   // Marks the session for ReturnFirstOfThoseToLookAt.
@@ -166,7 +163,7 @@ class WaitQueues {
   uint64_t looks() const { return looks_; }
 
   uint32_t SizeOf(uint32_t owner) const;
-  // The same until its removal; kNoWaiter: none.
+  // A waiter of the owner, the same until its removal; kNoWaiter: none.
   WaiterSlot FirstOf(uint32_t owner) const;
 
   // Without waiters kNoWaiter, INT64_MAX.
@@ -200,8 +197,7 @@ class WaitQueues {
   void PutInLine(WaiterSlot slot, WaitQueue* queue);
   void LeavePlace(WaiterSlot slot, WaitQueue* queue);
 
-  // With its places in sets.
-  static constexpr size_t kWaiterBytes = sizeof(Node) + 128;
+  static constexpr size_t kWaiterBytes = sizeof(Node) + 128;  // With its places in sets.
 
   SlotArena<WaiterSlot, Node, 64> nodes_;
   size_t size_ = 0;

@@ -28,6 +28,7 @@ class Waiting {
  public:
   explicit Waiting(Books* books) : books_(books) {}
 
+  // --- Getting in. ---
   // 0: the request does not wait.
   int64_t WaitMsOf(const Flow& flow, const AcquireRequest& request) const;
   // `group_bytes`: WaitQueues::BytesOf.
@@ -35,7 +36,7 @@ class Waiting {
   bool HasRoomFor(uint32_t owner) const;
   WaiterSlot Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                  const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket);
-  // The waiter is a group, or one with its items in another order.
+  // Makes the waiter a group, or changes the order of its items.
   void SetGroup(WaiterSlot slot, WaitingGroup group) { queues_.SetGroup(slot, std::move(group)); }
   // The same call, asked again. `superseded` answers the first.
   void Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int64_t wait_ms,
@@ -52,22 +53,18 @@ class Waiting {
   // Moves a group to another item's lane, at its place by arrival. The caller must look at the line
   // that it leaves.
   void Move(WaiterSlot slot, const LaneRef& to, uint32_t count);
-  // Returns waiters that a lower level set aside, or a share of it. REQUIRES: waiters.
+  // Returns waiters set aside for a lower level, or for a share of it. REQUIRES: waiters.
   void RestoreLine(const LaneRef& ref);
-  // Puts all waiters back in line.
-  void OnNewRule(FlowSlot flow_slot);
+  void OnNewRule(FlowSlot flow_slot);  // Puts all waiters back in line.
 
   // --- Ends of waits. ---
   void Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& answer);
   void AnswerAll(const Step& step, WaiterSlot slot, AcquireAllAnswer answer);
   // In all lanes. `limit`: counted as a refusal, unless kNone.
   void RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status, RefusedBy limit);
-  // Refuses waiters whose time is over.
-  void Expire(const Step& step, uint32_t waiters_max);
-  // Unanswered: the owner is gone.
-  void RemoveAllOf(uint32_t owner);
-  // Answers NOT_AVAILABLE; from now on no request waits.
-  void Close(const Step& step);
+  void Expire(const Step& step, uint32_t waiters_max);  // Refuses waiters whose time is over.
+  void RemoveAllOf(uint32_t owner);                     // Unanswered: the owner is gone.
+  void Close(const Step& step);  // Answers NOT_AVAILABLE; from now on no request waits.
 
   // In the order of decision.
   std::vector<LateAnswer> TakeLateAnswers() { return std::exchange(late_answers_, {}); }

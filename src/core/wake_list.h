@@ -23,11 +23,11 @@ class WakeList {
 
   explicit WakeList(FlowTable* flows) : flows_(flows) {}
 
-  // More room, or other waiters.
+  // The lane has more room, or other waiters.
   void Add(const LaneRef& ref);
   // Levels that the namespace's sessions share have changed.
   void AddNamespace(NamespaceSlot slot);
-  // After Take: goes on later.
+  // Goes on later with a namespace from Take.
   void PutBack(NamespaceSlot slot) { entries_.push_back({{}, slot}); }
 
   bool empty() const { return entries_.empty(); }
