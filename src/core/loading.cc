@@ -216,8 +216,8 @@ Status Loading::CheckIds() {
 }
 
 Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
-  // Sorting comes first: links, and the checks of numbers, need tokens by fence. Sums need them
-  // all.
+  // Order: IndexTokens sorts by fence, for the links and CheckNumbers. The links give flows their
+  // tokens, for CheckRemovedRules. CheckHistory looks into the index.
   const ledger::Seal last = seal.value_or(ledger::Seal{});
   NOWCALLS_RETURN_IF_ERROR(CheckIds());
   NOWCALLS_RETURN_IF_ERROR(IndexTokens());

@@ -4,8 +4,8 @@
 // least recently used: a limit is exact while fewer other values were asked for than the bounds
 // allow.
 //
-// Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket of a window, and text beyond 15
-// bytes: with ten buckets some 360.
+// Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket of a window. Text beyond 15 bytes.
+// Some 360 with ten buckets.
 #ifndef NOWCALLS_CORE_PARAM_VALUES_H_
 #define NOWCALLS_CORE_PARAM_VALUES_H_
 

@@ -138,9 +138,9 @@ void RateTable::DropSaved(FlowSlot slot, ledger::CommitBatch* batch) {
 }
 
 void RateTable::Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come) {
-  // The save that is due at once drops buckets whose time has not come.
   FlowRate& state = Of(slot, rule);
-  // A bucket that fits no window counts nothing; the save that is due at once drops it.
+  // A bucket that fits no window, or whose time has not come, counts nothing. The save that is due
+  // at once drops it.
   if (come && IsSaved(rule)) state.window.Restore(bucket.key.begin_ms, bucket.passed, bucket.lent);
   state.saved.buckets.push_back(bucket);
   Schedule(slot, 0);

@@ -153,8 +153,8 @@ RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer&
     const ValueSlot slot = table.Use(&rate.values, *wish.param);
     table.at(slot).asked = wish.count;
     asked_.assign(1, Asked{slot});
-    // Another value of the group may have pushed this one out since Ask, so it is asked again: its
-    // pace must exist to be taken from.
+    // Another value of the group may have pushed this one out since Ask. Asked again, it has a pace
+    // to be taken from.
     if (passes) AskValue(step, flow, slot);
     TakeValues(step, flow, answer);
     table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);

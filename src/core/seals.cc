@@ -6,8 +6,8 @@
 namespace nowcalls::core {
 namespace {
 
-// How often the clock mark is renewed, and how far the watermark moves before it is written; how
-// long an idle process may go without a mark.
+// How often the clock mark is renewed, and how far the watermark moves before it is written. An
+// idle process writes a mark each minute.
 constexpr int64_t kMarkEveryMs = 1000;
 constexpr int64_t kIdleMarkMs = 60'000;
 

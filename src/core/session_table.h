@@ -35,7 +35,7 @@ struct MassVerdict {
   int64_t asked_ms = 0;   // When last asked; 0: not yet.
   int64_t window_ms = 0;  // The window asked about.
 
-  // Whether asking again tells nothing new: a longer window finds each mass of a shorter one, and a
+  // Whether asking again tells nothing new. A longer window finds each mass of a shorter one; a
   // verdict is final once its window has passed.
   bool Covers(int64_t offline_since_ms, int64_t wanted_window_ms, int64_t now_ms) const {
     if (mass) return true;

@@ -10,8 +10,8 @@ namespace nowcalls::core {
 
 bool Sweep::MayScan() const {
   if (in_flight_) return false;
-  // A scan in steps goes on before all finds were looked at, so that batches never wait for it; two
-  // steps of finds are the bound.
+  // A scan goes on before all finds were looked at, so that batches never wait for it. Two steps of
+  // finds are the bound.
   return resume_ ? finds_left() < 2 * size_t{books_->options().sweep_keys_max} : finds_left() == 0;
 }
 

@@ -203,7 +203,8 @@ TokenSlot TokenTable::TakeSlot() {
     free_ = at(slot).links[0].next;
     return slot;
   }
-  // Freed slots are used up: a new one, at times in a new chunk.
+  // No freed slot: a new one. A chunk is 1 MiB, a step that a reader of the process size does not
+  // notice.
   if (slots_used_ == chunks_.size() * kChunkSize) {
     chunks_.push_back(MakePopulated<EntryChunk::element_type>());
     request_chunks_.emplace_back();

@@ -67,8 +67,8 @@ void Waiting::Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int6
 }
 
 // The first in line stops all behind it, so that it is served in the end. Waiters that no room
-// helps are set aside on the way. One set aside may have stood for all waiters of its session at
-// the cap, so its session is looked at again: once, however many of them are set aside.
+// helps are set aside on the way. Such a waiter may have stood for all waiters of its session at
+// the cap. So the session is looked at again: once, however many of its waiters are set aside.
 WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
   FlowTable& flows = books_->flows();
   if (flows.lane(ref).waiting() == 0) return kNoWaiter;
