@@ -1,4 +1,4 @@
-// From what a server says to what a caller is told.
+// From a server's reply to a caller's Answer.
 //
 // Thread: any.
 #ifndef NOWCALLS_CLIENT_ANSWERS_H_
@@ -13,14 +13,13 @@
 
 namespace nowcalls::client {
 
-// What answers with an error was not carried out.
+// Not carried out.
 Answer AnswerOf(const wire::RequestError& error);
 // Of a status that is neither OK, SHOULD_WAIT nor NOT_AVAILABLE.
 Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t now_calls,
                  uint64_t level);
 // By the client's share of a level.
 Answer LocalRefusalOf(FlowId flow, uint64_t now_calls, uint64_t level);
-// Of a call that gets no answer any more.
 Answer NoAnswerOf(const Call& call, std::string_view reason);
 Answer BadRequestOf(std::string message);
 Answer UnavailableOf(std::string message);

@@ -1,9 +1,7 @@
 // Call: one request of a session, from its first attempt to its answer.
 //
-// Thread: the session's until the caller's answer is settled. Then the owner of the session calls
-// Notify once, on the thread that runs callbacks; the session calls it itself if the caller blocks.
-// `tell` and `on_lost` are closures of a user, whose destructors may call the client. Notify
-// therefore takes them out of the call, which the session may have in flight for longer.
+// Thread: the session's until the answer is settled. Then Notify runs once, on the thread of
+// callbacks, or within the session if the caller blocks.
 #ifndef NOWCALLS_CLIENT_CALL_H_
 #define NOWCALLS_CLIENT_CALL_H_
 
@@ -33,22 +31,21 @@ struct Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // Appends the request, as it is to be asked at `now_ms`.
+  // Appends the request as of `now_ms`.
   virtual void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const = 0;
-  // Tells the caller, and destroys the caller's closures.
+  // Tells the caller and destroys its closures: user code, while the call may stay in flight.
   virtual void Notify() = 0;
 
-  // Asked again on the next connection when this one breaks.
+  // Asked again after a broken connection.
   bool repeatable() const {
     return kind != Kind::kRate && kind != Kind::kKeep && kind != Kind::kPing && !counts_anew;
   }
-  // Asked until a server answers, although nobody waits any more.
+  // Asked until a server answers, with or without a caller.
   bool persistent() const { return kind == Kind::kRelease || kind == Kind::kCancel; }
 
-  // Whether its caller said that it may wait for room beyond `now_ms`.
+  // For room, beyond `now_ms`.
   virtual bool MayWait(int64_t /*now_ms*/) const { return false; }
 
-  // Whether a caller still waits for the answer.
   bool awaited() const { return has_caller && !done; }
 
   const Kind kind;
@@ -68,15 +65,14 @@ struct Call {
 
 using CallPtr = std::shared_ptr<Call>;
 
-// An acquire of one flow or of several together, under a request id of its own, so that asking
-// again gives the same tokens.
+// An acquire of one flow or several. A repeat under its request id gives the same tokens.
 struct AcquireCall final : Call {
   using Done = std::function<void(Answer answer, std::vector<HeldPtr> held)>;
 
   AcquireCall() : Call(Kind::kAcquire) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
   void Notify() override {
-    // A caller that blocks has an on_lost of its own, and may hold its session's mutex now.
+    // A blocking caller holds the session's mutex now, and destroys its on_lost later.
     if (!blocks) options.on_lost = nullptr;
     std::exchange(tell, nullptr)(std::move(answer), std::move(held));
   }
@@ -102,7 +98,7 @@ struct AcquireCall final : Call {
 
  private:
   void EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const;
-  // None: as the rule has it.
+  // None: by the rule.
   std::optional<uint64_t> WaitLeft(int64_t now_ms) const;
 };
 
@@ -156,7 +152,7 @@ struct KeepCall final : Call {
   Kept answer{};
 };
 
-// Ends whatever a request id stands for; nobody waits for it.
+// Ends the wait or the tokens of a request id.
 struct CancelCall final : Call {
   explicit CancelCall(uint64_t id) : Call(Kind::kCancel), request_id(id) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
@@ -165,14 +161,12 @@ struct CancelCall final : Call {
   const uint64_t request_id;
 };
 
-// Asks for a sign of life.
 struct PingCall final : Call {
   PingCall() : Call(Kind::kPing) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
   void Notify() override {}
 };
 
-// Asks for the client's half of the rules of a flow id.
 struct RuleCall final : Call {
   explicit RuleCall(int64_t id) : Call(Kind::kRule), flow_id(id) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
@@ -181,7 +175,7 @@ struct RuleCall final : Call {
   const int64_t flow_id;
 };
 
-// A value in the form of the wire; none for monostate.
+// The wire's form of a value; none for monostate.
 std::optional<ParamValue> ParamOf(const Value& value);
 
 }  // namespace nowcalls::client

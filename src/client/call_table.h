@@ -1,5 +1,4 @@
-// CallTable: the calls of a session: those for the next connection, those in flight, their
-// deadlines, and those that are finished and not told.
+// CallTable: the calls of a session: queued, in flight, by deadline, and finished but not told.
 //
 // Thread: the session's.
 #ifndef NOWCALLS_CLIENT_CALL_TABLE_H_
@@ -19,30 +18,28 @@ namespace nowcalls::client {
 
 class CallTable {
  public:
-  // The call of a caller: gives it its number and, until it is settled, its deadline. A call of the
-  // session's own is only queued or sent.
+  // Numbers a caller's call and sets its deadline. The session's own calls skip Begin.
   void Begin(const CallPtr& call, int64_t deadline_ms);
-  // Keeps it for the next connection, in the order of the numbers.
+  // For the next connection, in order of numbers.
   void Queue(const CallPtr& call);
   void Dequeue(const Call& call) { queue_.erase(call.number); }
   std::vector<CallPtr> TakeQueue();
   void Sent(uint32_t msgid, const CallPtr& call) { in_flight_[msgid] = call; }
-  // Null: none is in flight under the msgid.
+  // Null: not in flight.
   CallPtr TakeAnswered(uint32_t msgid);
-  // In the order of the numbers.
+  // In order of numbers.
   std::vector<CallPtr> TakeInFlight();
 
-  // The caller's answer is set: nothing changes it any more. False: it was before, or there is no
-  // caller.
+  // Makes the caller's answer final. False: it was, or there is no caller.
   bool Settle(const CallPtr& call);
   bool has_finished() const { return !finished_.empty(); }
   std::vector<CallPtr> TakeFinished() { return std::exchange(finished_, {}); }
 
-  // Null: no call's deadline has passed.
+  // Null: none.
   CallPtr NextOverdue(int64_t now_ms) const;
-  // INT64_MAX: there is none.
+  // INT64_MAX: none.
   int64_t NextDeadline() const { return due_.empty() ? INT64_MAX : due_.begin()->first.first; }
-  // Not settled, in the order of the numbers.
+  // In order of numbers.
   std::vector<CallPtr> Unsettled() const;
   size_t unsettled() const { return due_.size(); }
   // Releases and cancels that no server has answered.

@@ -1,9 +1,7 @@
-// Contact: when a connection must ask its server for a sign of life.
+// Contact: when a connection must ping its server.
 //
-// A ping is due after 10 s of silence. While tokens are held, it is also due when no answer has
-// confirmed the session for a third of the smallest clientOfflineTime (client/validity.h).
-//
-// Thread: the session's.
+// Thread: the session's. Due: after 10 s of silence; with tokens also a third of the smallest
+// clientOfflineTime after the last confirmation (client/validity.h).
 #ifndef NOWCALLS_CLIENT_CONTACT_H_
 #define NOWCALLS_CLIENT_CONTACT_H_
 
@@ -14,7 +12,6 @@ namespace nowcalls::client {
 
 class Contact {
  public:
-  // A connection stands.
   void Begin(int64_t now_ms) {
     heard_ms_ = now_ms;
     pinged_ms_ = now_ms;
@@ -31,14 +28,14 @@ class Contact {
   }
 
   int64_t heard_ms() const { return heard_ms_; }
-  // Whether a ping has met silence so far.
+  // Whether a ping is unanswered.
   bool probes() const { return probed_ms_ != 0; }
-  // When the silence has lasted too long; INT64_MAX: nothing was asked.
+  // When an unanswered ping times out; INT64_MAX: none.
   int64_t SilentAt(int64_t timeout_ms) const {
     return probes() ? probed_ms_ + timeout_ms : INT64_MAX;
   }
-  // `confirmed_ms`: when the latest request was sent that has an answer. `absence_ms`: the smallest
-  // clientOfflineTime of a token; INT64_MAX: there is none.
+  // `confirmed_ms`: when the latest answered request was sent. `absence_ms`: the smallest
+  // clientOfflineTime; INT64_MAX: none.
   int64_t PingAt(int64_t confirmed_ms, int64_t absence_ms) const {
     constexpr int64_t kSilenceMs = 10'000;
     constexpr int64_t kPauseMsMin = 10;  // Whatever time a server tells.

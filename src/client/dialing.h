@@ -1,8 +1,7 @@
 // Dialing: which address a session dials next, and when.
 //
-// Thread: the session's. Addresses are tried in rows. Between rows, and after a connection that was
-// of no use, comes a random pause. Its bound doubles up to kPauseMsMax. So clients that lose a
-// server do not come back in step.
+// Thread: the session's. A random pause, bounded by kPauseMsMin << rows and kPauseMsMax, follows
+// each row of failed addresses: clients must not come back in step.
 #ifndef NOWCALLS_CLIENT_DIALING_H_
 #define NOWCALLS_CLIENT_DIALING_H_
 
@@ -28,21 +27,20 @@ class Dialing {
       : addresses_(std::move(addresses)), at_ms_(now_ms) {}
 
   const std::string& address() const { return addresses_[index_ % addresses_.size()]; }
-  // When to dial; INT64_MAX: the owner does.
+  // When to dial; INT64_MAX: dialling or connected.
   int64_t at_ms() const { return at_ms_; }
-  // The owner dials. The session's Connected or DialFailed follows.
+  // Session::Connected or DialFailed follows.
   void Begin() { at_ms_ = INT64_MAX; }
-  // What dialling this address may take, of what a call may: a dead address leaves the others their
-  // share. Each row doubles it, since a distant one needs time.
+  // Of a dial: an equal share of a call's timeout, doubled each row for distant servers.
   int64_t share_ms(int64_t timeout_ms) const {
     const auto count = static_cast<int64_t>(addresses_.size());
     const int64_t share_ms = std::max<int64_t>(1, timeout_ms / count) << doublings();
     return std::min({share_ms, timeout_ms, kDialMsMax});
   }
-  // All addresses have failed since the last useful connection.
+  // Since the last useful connection.
   bool all_failed() const { return failures_ >= addresses_.size(); }
 
-  // A connection failed, or ended before it was of use.
+  // A dial failed, or its connection was of no use.
   void Failed(int64_t now_ms, Prng* prng) {
     ++index_;
     ++failures_;
@@ -50,14 +48,13 @@ class Dialing {
     const int64_t bound = std::min(kPauseMsMin << doublings(), kPauseMsMax);
     at_ms_ = now_ms + (within_row ? 0 : prng->Between(0, bound));
   }
-  // A useful connection ended: its address comes first again, after a short pause.
+  // A useful connection ended. Its address is next, within kPauseMsMin.
   void Ended(int64_t now_ms, Prng* prng) {
     failures_ = 0;
     at_ms_ = now_ms + prng->Between(0, kPauseMsMin);
   }
 
  private:
-  // Grows with each row of failures.
   size_t doublings() const { return std::min<size_t>(failures_ / addresses_.size(), 6); }
 
   const std::vector<std::string> addresses_;

@@ -1,8 +1,6 @@
-// Exchange: the requests and answers of one connection, without the connection.
+// Exchange: the requests and answers of one connection. No I/O, no clock.
 //
-// Thread: one at a time. A front end makes requests, moves the bytes of output() to the server and
-// the server's bytes to Receive, and takes the answers, which come in any order and are told apart
-// by msgid. Nothing here does I/O or looks at a clock.
+// Thread: one at a time. Answers come in any order; msgid matches them to requests.
 #ifndef NOWCALLS_CLIENT_EXCHANGE_H_
 #define NOWCALLS_CLIENT_EXCHANGE_H_
 
@@ -22,14 +20,14 @@
 
 namespace nowcalls::client {
 
-// For who has met another service.
+// A hint at another service.
 inline constexpr std::string_view kUsualPort =
     "the token port of a nowcalls-server is usually 18730";
 
 class Exchange {
  public:
-  // Appends to output() what encode(msgid, OutputBuffer*) writes and awaits its answer; returns the
-  // msgid. kInvalidArgument: too many bytes for one message; nothing is appended then.
+  // Appends by encode(msgid, OutputBuffer*); returns the msgid. kInvalidArgument: over
+  // kMessageBytesMax, nothing appended.
   template <typename Encode>
   Result<uint32_t> Request(Encode&& encode) {
     const uint32_t msgid = NextMsgid();
@@ -39,24 +37,21 @@ class Exchange {
     return msgid;
   }
 
-  // Bytes for the server. The owner drops what it has sent.
+  // Bytes for the server. The owner drops sent ones.
   wire::OutputBuffer* output() { return &output_; }
 
-  // Takes bytes from the server.
   void Receive(std::string_view bytes);
 
-  // The next answer, or none until more bytes arrive; its views are valid until the next Receive.
-  // Notifications before it are in TakeLost from then on; those of unknown methods are dropped.
-  // kCorruption: the peer does not speak the protocol, or answered what nobody asked; the
-  // connection must be closed.
+  // The next answer, or none until more bytes arrive; its views live until the next Receive. Lost
+  // notices before it go to TakeLost; unknown notifications are dropped. kCorruption: foreign
+  // bytes, or an answer to no request; close the connection.
   Result<std::optional<wire::Response>> TakeResponse();
 
   std::vector<wire::LostNotice> TakeLost() { return std::exchange(lost_, {}); }
 
-  // Whether it failed at the first byte of the first answer. Who sends that is no server of
-  // nowcalls, and has carried nothing out.
+  // Its very first byte was wrong: no nowcalls-server, so nothing was carried out.
   bool peer_is_foreign() const { return peer_is_foreign_; }
-  // Whether nothing has ever come from it.
+  // No byte has ever come.
   bool peer_is_silent() const { return !has_spoken_ && input_.empty(); }
 
   size_t awaited() const { return awaited_.size(); }

@@ -1,7 +1,6 @@
-// Held: a token that a session holds, or a local one.
+// Held: a token of a session, or a local one.
 //
-// Thread: the session's, but for `validity`, IsLost, LostReason and `lost`, which any thread may
-// read.
+// Thread: the session's. Any thread may read `validity`, `lost`, IsLost and LostReason.
 #ifndef NOWCALLS_CLIENT_HELD_H_
 #define NOWCALLS_CLIENT_HELD_H_
 
@@ -22,7 +21,7 @@
 namespace nowcalls::client {
 
 struct Held {
-  // kLapsed: lost by this process's own clock. Its server may still have it, so a release is sent.
+  // kLapsed: lost by this process's clock; its release is still sent.
   enum class State : uint8_t { kHeld, kLapsed, kReleasing, kEnded };
   // resourceTimeoutStrategy.
   enum class TimedOut : uint8_t { kServerTakes = 0, kRelease = 1, kKeep = 2 };
@@ -32,14 +31,13 @@ struct Held {
   Value param{};
   KeepMode keep = KeepMode::kOff;
   OnLost on_lost{};  // Once the token is lost, it belongs to the thread that runs callbacks.
-  // For a release: on_lost, which will not be called any more. The caller destroys it outside the
-  // session, since its destructor is a user's code.
+  // For a release. Destroy it without the mutex: user code.
   OnLost TakeOnLost() { return state == State::kHeld ? std::exchange(on_lost, nullptr) : OnLost(); }
 
-  // The request id if an attempt of its acquire may still arrive; the tokens of a group share it.
+  // The request id if an attempt of its acquire may still arrive. A group shares it.
   std::shared_ptr<const uint64_t> stray{};
-  // The request id, once, if the last token of its acquire ends. It stands for nothing then, and an
-  // attempt that arrives later would be granted anew: cancel it.
+  // The request id, once, if the last token of its acquire ends: cancel it, or a late attempt is
+  // granted anew.
   std::optional<uint64_t> TakeStray() {
     const std::shared_ptr<const uint64_t> taken = std::exchange(stray, nullptr);
     return taken.use_count() == 1 ? std::optional(*taken) : std::nullopt;
@@ -56,21 +54,19 @@ struct Held {
   std::string lost_reason{};  // Written before `lost`, and never after it.
   std::atomic<bool> lost{false};
 
-  // Of a token without terms: keep. Of a strategy that this client does not know: do not.
+  // Without terms: kKeep. Unknown to this client: kServerTakes.
   TimedOut strategy() const {
     if (!terms) return TimedOut::kKeep;
     return terms->strategy <= 2 ? static_cast<TimedOut>(terms->strategy) : TimedOut::kServerTakes;
   }
-  // Whether the session renews its hold.
   bool IsKept() const {
     return keep == KeepMode::kAlways ||
            (keep == KeepMode::kByRule && strategy() == TimedOut::kKeep);
   }
-  // When the session is to release it, as its rule says: a little before the resourceTimeout, so
-  // that the server does not count it as late. INT64_MAX: not at all.
+  // When a kRelease is due, shortly before resourceTimeout. INT64_MAX: never.
   int64_t EndByRule() const;
 
-  // Also when the session has not been told the time since. Once true, it stays true.
+  // Needs no Tick. Once true, it stays true.
   bool IsLost(int64_t now_ms) const {
     if (lost.load(std::memory_order_acquire) || expired_.load(std::memory_order_relaxed)) {
       return true;

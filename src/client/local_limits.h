@@ -1,8 +1,7 @@
-// LocalLimits: what new calls do while no server can be reached.
+// LocalLimits: decides new calls while no server is reached. Its tokens never reach a server.
 //
-// Thread: the session's. It counts calls in progress by flow and value, those that the process has
-// of its server included, and local calls a second in one window that begins anew when it is over.
-// Local tokens never reach a server.
+// Thread: the session's. By flow and value: calls in progress, with server tokens; local calls of
+// the window.
 #ifndef NOWCALLS_CLIENT_LOCAL_LIMITS_H_
 #define NOWCALLS_CLIENT_LOCAL_LIMITS_H_
 
@@ -25,13 +24,12 @@ class LocalLimits {
 
   bool active() const { return mode_ != Fallback::kFail; }
 
-  // Sets the answer of a call, and the tokens of a grant. False: there is no fallback for its flow.
-  // `sessions`: online when the client last connected.
+  // Sets answer and tokens. False: no fallback for the flow. `sessions`: online at the last
+  // connect.
   bool Decide(AcquireCall* call, uint64_t sessions, int64_t now_ms);
   bool Decide(RateCall* call, uint64_t sessions, int64_t now_ms);
-  // A token of the server counts, until it leaves.
+  // Counts a server token until Leave.
   void Enter(const Held& held);
-  // Gives back what a token stands for.
   void Leave(const Held& held) { Leave(held.grant.flow, held.param, held.grant.count); }
 
   uint64_t granted() const { return granted_; }
@@ -51,19 +49,17 @@ class LocalLimits {
   };
   static constexpr size_t kWindowsMax = 10'000;
 
-  // What a share is of.
   enum class Of { kLevel, kWindow };
-  // The share, or nothing: let pass. Outer none: fail.
+  // Outer none: no fallback. Inner none: let pass.
   std::optional<std::optional<uint64_t>> Share(Of of, FlowId flow, const Value& param,
                                                uint64_t sessions) const;
-  // Of the flow's rate.
   int64_t WindowMs(FlowId flow, const Value& param) const;
-  // None: no fallback. Takes the calls of a demand if they are admitted.
+  // Counts admitted calls. None: no fallback.
   std::optional<Verdict> Enter(const FlowDemand& demand, uint64_t sessions);
   void Leave(FlowId flow, const Value& param, uint32_t count);
   std::optional<Verdict> Pass(FlowId flow, const Value& param, uint32_t count, uint64_t sessions,
                               int64_t now_ms);
-  // Takes back what Pass has counted.
+  // Undoes Pass.
   void Uncount(FlowId flow, const Value& param, uint32_t count);
   Verdict Judge(uint64_t before, uint32_t count, std::optional<uint64_t> share);
 

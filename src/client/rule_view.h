@@ -1,7 +1,6 @@
-// RuleView: what a client must know of a rule, and RuleViews, the rules that it has seen.
+// RuleView: the client's half of a rule. RuleViews: the rules seen so far.
 //
-// Thread: the session's. The fields are those of rules_list (wire/PROTOCOL.md, "The client's half
-// of a rule").
+// Thread: the session's. Fields as in rules_list (wire/PROTOCOL.md, "The client's half of a rule").
 #ifndef NOWCALLS_CLIENT_RULE_VIEW_H_
 #define NOWCALLS_CLIENT_RULE_VIEW_H_
 
@@ -31,11 +30,11 @@ struct RuleView {
   bool count_per_window = false;          // `count` calls in each window, not in each second.
   std::map<std::string, double> items{};  // Counts of values, by their text.
 
-  // The calls that one of `sessions` may have in progress: at least 1 of a level that is not 0.
+  // Calls in progress for one of `sessions`; under GLOBAL at least 1, unless the level is 0.
   uint64_t Share(const Value& param, uint64_t sessions) const {
     return Part(CountOf(param), sessions);
   }
-  // The calls that one of them may begin in a window of window_ms, likewise.
+  // The same for calls begun in a window of window_ms.
   uint64_t WindowShare(const Value& param, uint64_t sessions) const;
 
  private:
@@ -46,26 +45,26 @@ struct RuleView {
 // A value as rules write it: "7", "0.5", "true".
 std::string ValueText(const Value& value);
 
-// The rules of a flow id, one of each kind at most.
+// One of each kind at most.
 struct FlowRules {
   std::optional<RuleView> of_flow{};
   std::optional<RuleView> by_value{};
 };
 
-// The rules of the flow id in an answer to rules_list. kCorruption: it is not such an answer.
+// From an answer to rules_list. kCorruption: no such answer.
 Result<FlowRules> ReadFlowRules(std::string_view result, int64_t flow_id);
 
 class RuleViews {
  public:
   static constexpr size_t kFlowsMax = 10'000;
 
-  // Remembers the rules of a flow id, or that there are none; forgets those that were seen first.
+  // Rules or their absence. Over kFlowsMax it forgets the oldest.
   void Learn(int64_t flow_id, FlowRules rules, int64_t now_ms);
-  // Whether its rules were never seen, or longer ago than kFreshMs.
+  // Never seen, or over kFreshMs ago.
   bool IsStale(int64_t flow_id, int64_t now_ms) const;
-  // Null: not seen, or there is none.
+  // Null: unseen or none.
   const RuleView* Find(int64_t flow_id, FlowKind kind) const;
-  // The one that a call with this parameter means; if there is only another, that one.
+  // The parameter's kind, else the other.
   const RuleView* Find(FlowId flow, const Value& param) const {
     const FlowKind kind = FlowKindIf(param.index() != 0);
     const RuleView* const meant = Find(flow.value, kind);

@@ -1,13 +1,9 @@
-// Session: the client's half of the protocol, without sockets, threads or clocks.
+// Session: the client's half of the protocol over many connections. No socket, thread or clock.
 //
-// Its owner dials when dialing() says so, moves the bytes of output() to the server, and tells the
-// session of the connection (Connected, DialFailed, Received, Disconnected) and of time (Tick). The
-// session says hello, asks calls, asks them again on the next connection, keeps tokens, learns
-// which of them are lost, and falls back to local limits while no server is reached. Nothing is
-// asked before hello is answered: what stands behind a refused hello would go to another session.
+// Thread: one at a time. Times are BoottimeMs values of the owner.
 //
-// Thread: one at a time. Times are BoottimeMs values of the owner. What callers are to be told
-// waits in TakeEvents.
+// The owner dials when dialing() says so, then calls Connected or DialFailed, Received and Tick,
+// and Disconnected. It sends output() and fetches answers with TakeEvents.
 #ifndef NOWCALLS_CLIENT_SESSION_H_
 #define NOWCALLS_CLIENT_SESSION_H_
 
@@ -37,25 +33,24 @@ namespace nowcalls::client {
 
 class Session {
  public:
-  // Options that were checked. `prng` makes request ids, so its seed must not repeat. `instance`
-  // tells the processes of a client id apart; 0: it names none.
+  // REQUIRES: checked options. `prng` draws request ids: never repeat a seed. `instance`: of the
+  // process under its client id; 0: none.
   Session(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance = 0);
 
-  // Calls. Answers come later, or at once with the next TakeEvents.
+  // Calls. Answers come with TakeEvents, the next or a later one.
   void Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
   void Request(const std::shared_ptr<RateCall>& call, int64_t now_ms);
-  // Once for each token. `outcome`: of the call that it permitted.
+  // Once a token. `outcome`: of the permitted call.
   void Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Done done, int64_t now_ms,
                bool blocks = false);
   void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks = false);
-  // A token that the session holds on the server. One that this client holds too stays the same,
-  // and is kept from now on unless `keep` is kOff.
+  // A token of the session on the server, known or not. Unless `keep` is kOff, it is kept from now
+  // on.
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
-  // Ends all calls but releases and cancels, which go on until settled(). Acquires and requests
-  // that follow are kBadRequest.
+  // Ends all calls but releases and cancels, which go on until settled(). Later acquires and
+  // requests: kBadRequest.
   void Close(int64_t now_ms);
-  // Nobody moves bytes any more: ends the connection and all calls, and those that follow, for
-  // `reason`.
+  // No more bytes are moved: ends the connection, all calls and later ones.
   void Abandon(const std::string& reason, int64_t now_ms);
   bool settled() const { return !calls_.has_persistent(); }
 
@@ -63,14 +58,14 @@ class Session {
   Dialing& dialing() { return dialing_; }
   void DialFailed(const std::string& reason, int64_t now_ms);
   void Connected(int64_t now_ms);
-  // Not ok: the connection must be closed; Disconnected follows.
+  // Not ok: close the connection and call Disconnected.
   Status Received(std::string_view bytes, int64_t now_ms);
   void Disconnected(const std::string& reason, int64_t now_ms);
   bool ready() const { return state_ == State::kReady; }
   // Bytes for the server. REQUIRES: between Connected and Disconnected.
   wire::OutputBuffer* output() { return exchange_->output(); }
 
-  // Does what is due at Wakeup(), which is INT64_MAX if nothing will be. Not ok: as Received.
+  // Does what is due at Wakeup() (INT64_MAX: nothing). Not ok: as Received.
   Status Tick(int64_t now_ms);
   int64_t Wakeup() const;
 
@@ -92,7 +87,6 @@ class Session {
   void Send(const CallPtr& call, int64_t now_ms);
   void Hello(int64_t now_ms);
   void Ping(int64_t now_ms);
-  // Unless it is known and fresh.
   void AskRule(int64_t flow_id, int64_t now_ms);
 
   // Answers.
@@ -109,10 +103,8 @@ class Session {
   void Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply,
             int64_t now_ms);
 
-  // A refusal, as the rule says of prioritized acquires.
   void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
 
-  // An answer that lets the calls be made only in `wait`, which is slept if the caller wants that.
   void SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait, int64_t now_ms);
 
   // No answer.
@@ -149,8 +141,7 @@ class Session {
   bool down_ = false;    // All addresses have failed since the last connection.
   std::string why_offline_ = "not connected yet";
 
-  // Acquires that are asked again later and calls that are told later, and acquires that wait for
-  // their rule.
+  // By time: acquires to ask again, calls to tell. By flow: acquires that await their rule.
   std::multimap<int64_t, CallPtr> later_;
   std::unordered_map<int64_t, std::vector<std::shared_ptr<AcquireCall>>> await_rule_;
   std::unordered_map<int64_t, CallPtr> rules_asked_;

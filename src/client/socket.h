@@ -1,7 +1,6 @@
 // Socket: a TCP connection whose every step ends at a deadline.
 //
-// Thread: one at a time. Deadlines are BoottimeMs values. No call raises SIGPIPE. All bytes pass a
-// ByteChannel.
+// Thread: one at a time. Deadlines are BoottimeMs values. No SIGPIPE. All bytes pass a ByteChannel.
 #ifndef NOWCALLS_CLIENT_SOCKET_H_
 #define NOWCALLS_CLIENT_SOCKET_H_
 
@@ -20,10 +19,8 @@ namespace nowcalls::client {
 
 class Socket {
  public:
-  // Begins with the first address of `peer`, with each next one 250 ms later or its share of the
-  // time, or when one refuses. The first that answers is taken, so that one that swallows packets
-  // does not hide those behind it. kUnavailable says why the last one failed, without the peer's
-  // name. The lookup of a host name counts, too.
+  // Takes the first address that answers, dialled as in RFC 8305. The deadline includes the lookup.
+  // kUnavailable: why the last address failed, without the peer's name.
   static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms,
                                 const Lookup& lookup = getaddrinfo,
                                 std::unique_ptr<ByteChannel> channel = PlainChannel::Make());
@@ -43,19 +40,16 @@ class Socket {
   // Sends all bytes. kUnavailable: the peer cannot have them all.
   Status Send(std::string_view bytes, int64_t deadline_ms);
 
-  // For an owner that polls: sends what the socket takes at once and keeps the rest for the next
-  // SendNow. kUnavailable: the peer cannot have them all.
+  // Without blocking: buffers the rest for the next SendNow. Errors as Send.
   Status SendNow(std::string_view bytes);
   bool has_unsent() const { return !unsent_.empty(); }
-  // Appends what has arrived, perhaps nothing. kUnavailable: closed by the peer or broken; *bytes
-  // has what came before that.
+  // Appends 0 to about 1 MiB. kUnavailable: closed or broken; *bytes has the bytes before.
   Status ReceiveNow(std::string* bytes);
   int fd() const { return fd_; }
-  // Ends the connection, and every wait for it. The descriptor stays until the destructor.
+  // Ends the connection and every wait for it. The descriptor stays.
   void Shutdown() const;
 
-  // Appends at least one byte to *bytes. kUnavailable: closed by the peer or broken.
-  // kOutcomeUnknown: none came in time.
+  // Appends at least a byte. kUnavailable: closed or broken. kOutcomeUnknown: none in time.
   Status Receive(std::string* bytes, int64_t deadline_ms);
 
  private:

@@ -1,14 +1,12 @@
 // Validity: until when a token is surely its holder's own.
 //
-// Two bounds, both from what the server has confirmed:
+//   hold_end    = send time of the grant or last confirmed keep + Sure(hold)
+//   contact_end = send time of the session's latest answered request + Sure(clientOfflineTime)
+//   until       = min(hold_end, contact_end);   Sure(span) = span - 1 % - 2 ms
 //
-//   the hold      since the grant or the last confirmed keep was sent,
-//   the absence   since the latest request of the session was sent that has been answered.
+// The server counts both from later moments. An unknown span bounds nothing.
 //
-// The server counts either from a later moment. Each is shortened by 1 % and 2 ms, for clocks that
-// do not run alike. What the server has not told bounds nothing.
-//
-// Thread: the session's sets it, any thread may read it. Times are BoottimeMs values.
+// Thread: the session's writes, any reads. Times are BoottimeMs values.
 #ifndef NOWCALLS_CLIENT_VALIDITY_H_
 #define NOWCALLS_CLIENT_VALIDITY_H_
 
@@ -22,7 +20,7 @@ namespace nowcalls::client {
 
 class Validity {
  public:
-  // `contact_ms`: when that request was sent, of all tokens of a session; null: a local token.
+  // `contact_ms`: that send time, shared by a session. Null: a local token.
   void Watch(std::shared_ptr<const std::atomic<int64_t>> contact_ms) {
     contact_ms_ = std::move(contact_ms);
   }
@@ -35,14 +33,13 @@ class Validity {
     return absence_ms == INT64_MAX || contact_ms_ == nullptr ? INT64_MAX
                                                              : *contact_ms_ + absence_ms;
   }
-  // INT64_MAX: it has no end.
+  // INT64_MAX: no end.
   int64_t until_ms() const { return std::min(hold_end_ms(), contact_end_ms()); }
-  // Why it ends then.
   const char* reason() const {
     return hold_end_ms() <= contact_end_ms() ? "resource_timeout" : "client_offline";
   }
 
-  // What is sure of a span that the server counts.
+  // Shortens a span that the server counts, for clocks that differ.
   static int64_t Sure(int64_t span_ms) {
     constexpr int64_t kMarginMs = 2;
     return span_ms - span_ms / 100 - kMarginMs;
