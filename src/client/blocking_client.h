@@ -64,7 +64,7 @@ class BlockingClient {
   Result<std::vector<wire::WaiterRow>> Waiters(const wire::WaitersParams& params);
   Result<wire::Page<wire::HistoryRow>> History(const wire::PageParams& page);
   Result<wire::Page<wire::NamespaceRow>> Namespaces(const wire::PageParams& page);
-  // The number of rules in force.
+  // Rules in force.
   Result<uint64_t> RulesLoad(std::string_view name_space, std::string_view json);
 
   // Encoded results without a fixed layout (wire/json.h). Views live until the next call.

@@ -175,7 +175,7 @@ struct RuleCall final : Call {
   const int64_t flow_id;
 };
 
-// The wire's form of a value; none for monostate.
+// None for monostate.
 std::optional<ParamValue> ParamOf(const Value& value);
 
 }  // namespace nowcalls::client

@@ -42,7 +42,7 @@ class CallTable {
   // In order of numbers.
   std::vector<CallPtr> Unsettled() const;
   size_t unsettled() const { return due_.size(); }
-  // Releases and cancels that no server has answered.
+  // Unanswered releases and cancels.
   bool has_persistent() const;
 
  private:

@@ -37,7 +37,7 @@ class Exchange {
     return msgid;
   }
 
-  // Bytes for the server. The owner drops sent ones.
+  // The owner drops sent bytes.
   wire::OutputBuffer* output() { return &output_; }
 
   void Receive(std::string_view bytes);

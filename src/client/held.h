@@ -54,7 +54,6 @@ struct Held {
   std::string lost_reason{};  // Written before `lost`, and never after it.
   std::atomic<bool> lost{false};
 
-  // Without terms: kKeep. Unknown to this client: kServerTakes.
   TimedOut strategy() const {
     if (!terms) return TimedOut::kKeep;
     return terms->strategy <= 2 ? static_cast<TimedOut>(terms->strategy) : TimedOut::kServerTakes;

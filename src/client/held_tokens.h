@@ -37,7 +37,7 @@ class HeldTokens {
   void InContact(int64_t sent_ms);
   // The latest such `sent_ms`.
   int64_t contact_ms() const { return *contact_ms_; }
-  // The smallest clientOfflineTime; INT64_MAX: none is known.
+  // The smallest clientOfflineTime; INT64_MAX: none.
   int64_t absence_ms() const { return absences_.empty() ? INT64_MAX : absences_.begin()->first; }
   // Tokens whose session may count as offline, by id.
   std::vector<HeldPtr> OutOfContact(int64_t now_ms) const;

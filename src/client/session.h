@@ -109,7 +109,7 @@ class Session {
 
   // No answer.
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
-  // `status`: of an answer that refuses the call.
+  // `status`: of a refusal.
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms,
             TokenStatus status = TokenStatus::kBlocked);
 
@@ -141,8 +141,7 @@ class Session {
   bool down_ = false;    // All addresses have failed since the last connection.
   std::string why_offline_ = "not connected yet";
 
-  // By time: acquires to ask again, calls to tell. By flow: acquires that await their rule.
-  std::multimap<int64_t, CallPtr> later_;
+  std::multimap<int64_t, CallPtr> later_;  // By time: acquires to ask again, calls to tell.
   std::unordered_map<int64_t, std::vector<std::shared_ptr<AcquireCall>>> await_rule_;
   std::unordered_map<int64_t, CallPtr> rules_asked_;
 

@@ -1,6 +1,6 @@
 // Socket: a TCP connection whose every step ends at a deadline.
 //
-// Thread: one at a time. Deadlines are BoottimeMs values. No SIGPIPE. All bytes pass a ByteChannel.
+// Thread: one at a time. Deadlines are BoottimeMs values. No SIGPIPE.
 #ifndef NOWCALLS_CLIENT_SOCKET_H_
 #define NOWCALLS_CLIENT_SOCKET_H_
 

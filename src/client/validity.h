@@ -2,7 +2,8 @@
 //
 //   hold_end    = send time of the grant or last confirmed keep + Sure(hold)
 //   contact_end = send time of the session's latest answered request + Sure(clientOfflineTime)
-//   until       = min(hold_end, contact_end);   Sure(span) = span - 1 % - 2 ms
+//   until       = min(hold_end, contact_end)
+//   Sure(span)  = span - 1 % - 2 ms, for clocks that differ
 //
 // The server counts both from later moments. An unknown span bounds nothing.
 //
@@ -39,7 +40,6 @@ class Validity {
     return hold_end_ms() <= contact_end_ms() ? "resource_timeout" : "client_offline";
   }
 
-  // Shortens a span that the server counts, for clocks that differ.
   static int64_t Sure(int64_t span_ms) {
     constexpr int64_t kMarginMs = 2;
     return span_ms - span_ms / 100 - kMarginMs;

@@ -14,10 +14,10 @@ namespace nowcalls::command {
 
 enum class Command : uint8_t { kExec, kAcquire, kRelease, kKeep, kFlow, kPing, kTop };
 
-// What exec does to its command when the token is lost.
+// The command's end on a lost token.
 enum class OnLost : uint8_t { kIgnore, kTerm, kKill };
 
-// Of exec, beside those of the command itself. timeout(1) and shells use those from 124 on.
+// Exit codes of exec; timeout(1) and shells share those from 124 on.
 inline constexpr int kExitRefused = 120;
 inline constexpr int kExitWaitedInVain = 121;
 inline constexpr int kExitUnreachable = 122;
@@ -26,7 +26,7 @@ inline constexpr int kExitLost = 124;
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
 
-// What the environment says where the command line does not.
+// Defaults of the command line.
 struct Environment {
   std::string server;      // NOWCALLS_SERVER
   std::string name_space;  // NOWCALLS_NAMESPACE
@@ -56,7 +56,7 @@ struct Arguments {
 
 struct ParsedArguments {
   Arguments arguments{};
-  // Set when there is nothing to do but to print and to exit.
+  // Only print `out` and `err`, and exit.
   bool ends = false;
   int exit_code = 0;
   std::string out{};

@@ -1,4 +1,4 @@
-// What `nowcalls` says on stderr.
+// Lines on stderr.
 //
 // Thread: any.
 #ifndef NOWCALLS_COMMAND_COMPLAIN_H_
@@ -8,8 +8,7 @@
 
 namespace nowcalls::command {
 
-// "nowcalls: what" on a line of stderr. `what` may hold the words of a server or of a command line:
-// it is shown as base/shown_text.h says.
+// Prints "nowcalls: what", escaped as base/shown_text.h says.
 void Complain(std::string_view what);
 
 }  // namespace nowcalls::command

@@ -1,7 +1,6 @@
-// SignalDescendants: a signal for all that this process started, and for all that those started,
-// whatever their process groups and sessions are.
+// SignalDescendants: a signal for all descendants, whatever their process group or session.
 //
-// Thread: one at a time. Takes no memory, so that a child forked beside threads may call it.
+// Thread: one at a time, also in a child forked beside threads: allocates nothing.
 #ifndef NOWCALLS_COMMAND_DESCENDANTS_H_
 #define NOWCALLS_COMMAND_DESCENDANTS_H_
 
@@ -9,10 +8,8 @@
 
 namespace nowcalls::command {
 
-// How many were signalled: those that run and that this process may signal. A process that is
-// forked meanwhile may be missed. Call it again until it returns 0 to end them all: as a subreaper
-// (PR_SET_CHILD_SUBREAPER) this process inherits what its descendants leave behind. Without /proc
-// nothing is found.
+// Returns how many running ones it signalled; 0 without /proc. May miss a process forked meanwhile:
+// to end all, be a subreaper (PR_SET_CHILD_SUBREAPER) and repeat until it returns 0.
 size_t SignalDescendants(int signal);
 
 }  // namespace nowcalls::command

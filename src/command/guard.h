@@ -1,13 +1,8 @@
-// The guard of exec: a process between exec and its command. It ends the command and all that the
-// command started when exec says that the token is lost, and when exec is killed. While exec is
-// stopped, it does so by its own clock once the token's validity is over.
+// The guard: a process that ends a command and its descendants when the token is lost or exec dies.
 //
-//   exec, with the connection -- guard -- command -- what the command starts
+//   exec, with the connection -- guard -- command -- descendants
 //
-// Both ends are one program, so messages are structs on a SOCK_SEQPACKET. The guard blocks all
-// signals, so a terminal's go past it to the command, which is in the process group of exec.
-//
-// Thread: the guard has one, in a child that was forked beside threads: it takes no memory.
+// Thread: one, in a child forked beside threads: it allocates nothing.
 #ifndef NOWCALLS_COMMAND_GUARD_H_
 #define NOWCALLS_COMMAND_GUARD_H_
 
@@ -19,7 +14,7 @@
 
 namespace nowcalls::command {
 
-// From exec. When its end is closed, exec is gone.
+// From exec, on a SOCK_SEQPACKET. A closed end: exec is gone.
 struct GuardOrder {
   enum class Kind : uint8_t {
     kSignal,   // Send `signal` to the command, or to all that it started, too.
@@ -52,8 +47,8 @@ struct Guarded {
   int64_t valid_to_ms;  // As of an order.
 };
 
-// What the forked child does. Unless `on_lost` is kIgnore, nothing that the command started
-// outlives it: leftovers are ended before the command's end is reported.
+// Runs in the forked child. Unless `on_lost` is kIgnore, all descendants end before the command's
+// end is reported.
 [[noreturn]] void RunGuard(const Guarded& guarded, int channel);
 
 }  // namespace nowcalls::command

@@ -1,6 +1,6 @@
-// Running: a command that runs below a guard (guard.h), with signals passed on to it.
+// Running: a command below a guard (guard.h), with signals passed on.
 //
-// Thread: the main one. Build it before other threads start: they must have its signals blocked.
+// Thread: the main one. Construct it before other threads, which inherit its signal mask.
 #ifndef NOWCALLS_COMMAND_RUNNING_H_
 #define NOWCALLS_COMMAND_RUNNING_H_
 
@@ -27,30 +27,26 @@ struct Ended {
 
 class Running {
  public:
-  // Blocks all signals but those of faults, and reads them from now on. A signal that is ignored,
-  // as SIGHUP is under nohup, stays so; SIGPIPE does nothing. From here on this process reaps what
-  // it inherits, as PID 1 must. `to_all`: what is passed on reaches all that the command started.
+  // Blocks and reads all signals but faults and ignored ones; SIGPIPE does nothing. Reaps inherited
+  // processes. `to_all`: passes signals to all descendants.
   Running(OnLost on_lost, bool to_all);
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  // Before Start: waits until `event_fd` is readable, and returns 0, or until a signal asks this
-  // process to end, and returns its number.
+  // Before Start: waits for `event_fd` (0) or a signal that asks to end (its number).
   int WaitForEvent(int event_fd);
 
-  // Replaces or adds variables of the command's environment. Returns 0, or the errno of what kept
-  // it from running.
+  // `variables` replace or extend the environment. Returns 0, or the errno of a failure.
   int Start(const std::vector<std::string>& argv,
             const std::vector<std::pair<std::string, std::string>>& variables);
 
-  // Waits until the command has ended, `event_fd` is readable, or the time is over (-1: never).
-  // None: it runs.
+  // Waits for the end, `event_fd`, or the time (-1: no limit). None: it runs.
   std::optional<Ended> Wait(int event_fd, int timeout_ms);
-  // The token is lost: what `on_lost` says happens.
+  // The token is lost: acts by `on_lost`.
   void TellLost() const { Order({.kind = GuardOrder::Kind::kLost}); }
-  // It is lost at that time of CLOCK_BOOTTIME, unless another call moves it: then the guard does
-  // the same without a word of this process, which may be stopped.
+  // The guard does so at this CLOCK_BOOTTIME, even if this process is stopped. A later call moves
+  // it.
   void TellValidTo(int64_t valid_to_ms);
 
  private:
@@ -67,7 +63,7 @@ class Running {
   int64_t valid_to_ms_ = INT64_MAX;  // As the guard knows it.
 };
 
-// Ends this process by SIGINT, so that a shell's loop ends as it does for the command alone.
+// Ends this process by SIGINT, which ends a shell's loop.
 [[noreturn]] void EndBySigint();
 
 }  // namespace nowcalls::command

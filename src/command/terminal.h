@@ -1,7 +1,6 @@
-// Terminal: the screen of `nowcalls top`, which is as it was before when the object goes.
+// Terminal: the screen of `nowcalls top`; its destructor restores the screen.
 //
-// Thread: one. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGWINCH are read while it lives, so
-// that no end leaves the screen behind.
+// Thread: one. Reads SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGWINCH.
 #ifndef NOWCALLS_COMMAND_TERMINAL_H_
 #define NOWCALLS_COMMAND_TERMINAL_H_
 
@@ -27,7 +26,7 @@ class Terminal {
   size_t rows() const { return rows_; }
   size_t columns() const { return columns_; }
   void Show(const std::vector<std::string>& lines) const;
-  // The next key or signal, or kNone when the time is over.
+  // The next key or signal; kNone: the time is over.
   Key Wait(int timeout_ms);
 
  private:

@@ -1,4 +1,4 @@
-// TopView: what `nowcalls top` shows, as text. No terminal, no connection, no clock.
+// The frames of `nowcalls top` as text. No terminal, connection or clock.
 //
 // Thread: any.
 #ifndef NOWCALLS_COMMAND_TOP_VIEW_H_
@@ -14,7 +14,7 @@
 
 namespace nowcalls::command {
 
-// What a server said at one moment.
+// A server at one moment.
 struct TopSnapshot {
   int64_t ledger_ms = 0;
   std::vector<wire::FlowRow> flows{};
@@ -33,7 +33,7 @@ struct TopState {
   size_t selected = 0;  // Row of the list.
 };
 
-// Acquires granted and refused, a second, by flow: from one snapshot to the next.
+// Acquires a second by flow, between two snapshots.
 class TopRates {
  public:
   void Take(const TopSnapshot& snapshot);

@@ -1,6 +1,6 @@
-// How often the process was forked, to notice objects that were made by a process before.
+// A count of forks, to notice objects of a parent process by one load.
 //
-// Thread: any. A system call such as getpid in each call of a client would cost more than this.
+// Thread: any.
 #ifndef NOWCALLS_LIBRARY_FORK_COUNT_H_
 #define NOWCALLS_LIBRARY_FORK_COUNT_H_
 

@@ -1,12 +1,8 @@
-// Front: a session for the threads of a program, whatever carries its bytes.
+// Front: a session for the threads of a program. A derived class moves its bytes.
 //
-// Thread: any, for all public members. One thread, the loop, which a derived class runs, moves
-// bytes, tells the session of time, and runs callbacks. Other threads ask calls under the mutex and
-// have the loop woken only if it would sleep too long. Closures of users are called and destroyed
-// without the mutex: one may own the last permit, whose destructor takes the mutex.
-//
-// A forked child has the front, and permits, but not the loop. Another thread may have held the
-// mutex at the fork. There all members return at once, and touch nothing that the parent shares.
+// Thread: any, for all public members. One thread, the loop, runs callbacks; others ask calls under
+// the mutex. User closures are called and destroyed without the mutex. In a forked child all
+// members return at once.
 #ifndef NOWCALLS_LIBRARY_FRONT_H_
 #define NOWCALLS_LIBRARY_FRONT_H_
 
@@ -43,13 +39,12 @@ class Front : public std::enable_shared_from_this<Front> {
                     std::function<void(Passed)> done);
   Permit Adopt(TokenId token, FlowId flow, KeepMode keep);
   bool OnLoopThread() const { return loop_id_.load() == std::this_thread::get_id(); }
-  // Whether a fork lies between the process that made the front and this one.
+  // Whether this process is a fork of the front's.
   bool inherited() const { return ForkCount() != forks_; }
   Status WaitConnected(Milliseconds timeout);
   ClientStats stats() const;
   Status Close(Milliseconds timeout);
-  // For a destructor on the loop's thread, which cannot be joined there: the loop ends by itself
-  // when the callback is done.
+  // For a destructor on the loop's thread: the loop ends by itself after the callback.
   void EndBehindCallback();
 
   // The same, waiting for the answer. On the loop's thread: kBadRequest.
@@ -69,36 +64,34 @@ class Front : public std::enable_shared_from_this<Front> {
 
  protected:
   using Lock = std::unique_lock<std::mutex>;
-  // A thread that waits for the answer to its call.
+  // A thread that awaits its answer.
   struct Waiter {
     std::condition_variable changed;
     bool told = false;
     bool patient = false;  // It has waited for long enough to wait in its sleep.
   };
 
-  // Starts the loop: a thread that runs RunLoop, until stopping(). Then it ends what is left.
-  // kUnavailable: the system gives no thread.
+  // Starts the loop, a thread that runs RunLoop until stopping(). kUnavailable: no thread.
   Status StartLoop();
   virtual void RunLoop() = 0;
-  // Sends what the session has for the server, if that can be done at once. Any thread, with the
-  // mutex. `waits`: the caller calls WaitFor next.
+  // Sends the session's output without blocking. Any thread, with the mutex. `waits`: WaitFor
+  // follows.
   virtual void Flush(bool waits) = 0;
   // Ends the loop's sleep. Any thread, with the mutex.
   virtual void Wake() = 0;
 
-  // Waits for a while, or for waiter->changed. With the mutex, which is free meanwhile.
+  // Waits for a while or for waiter->changed. The mutex is free meanwhile.
   virtual void WaitFor(Waiter* waiter, Lock* lock) { waiter->changed.wait(*lock); }
 
   // The rest is for the loop, with the mutex.
   client::Session* session() { return &session_; }
   bool stopping() const { return stopping_; }
-  // Runs callbacks, without the mutex meanwhile. False: there were none.
+  // Runs callbacks without the mutex. False: none.
   bool Deliver(Lock* lock);
-  // Until when the loop may sleep. Called before it does; Awake after it.
+  // Until when the loop may sleep. Awake follows the sleep.
   int64_t SleepUntil(int64_t now_ms);
   void Awake() { sleeping_ = false; }
-  // The session has taken something in: threads that wait for a change look again, and the loop
-  // does not sleep beyond what is due now.
+  // After Received: wakes waiting threads, and the loop if it would oversleep.
   void TellChange() {
     changed_.notify_all();
     if (sleeping_ && session_.Wakeup() < sleeps_until_ms_) Wake();
@@ -107,7 +100,7 @@ class Front : public std::enable_shared_from_this<Front> {
   mutable std::mutex mutex_;
 
  private:
-  // ask(done) asks a call that blocks.
+  // ask(done) asks a blocking call.
   template <typename T, typename Ask>
   T Await(Ask&& ask);
   std::shared_ptr<client::AcquireCall> NewAcquire(FlowId flow, const AcquireOptions& options,
@@ -115,15 +108,13 @@ class Front : public std::enable_shared_from_this<Front> {
   std::shared_ptr<client::AcquireCall> NewAcquireAll(const std::vector<FlowDemand>& demands,
                                                      const AcquireOptions& options,
                                                      std::function<void(AllAcquired)> done);
-  // After a call was asked. `waits` as of Flush.
+  // `waits` as of Flush.
   void Asked(Lock* lock, bool waits = false);
-  // The end of the loop: tells all that is left, and leaves the telling to those who still ask.
   void EndLoop();
-  // Tells what a client without a loop answers. One thread at a time does it, for all that ask.
   void DeliverLast(Lock* lock);
   Permit PermitOf(const client::HeldPtr& held);
   void Run(client::Session::Events events);
-  // Logs what it throws: the loop goes on.
+  // Logs exceptions.
   template <typename Callback>
   void RunCallback(const char* name, Callback&& callback);
   void Log(LogLevel level, const std::string& line) const;

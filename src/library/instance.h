@@ -1,4 +1,4 @@
-// The number that tells this process from others under the same client id.
+// The number of this process under its client id.
 //
 // Thread: any.
 #ifndef NOWCALLS_LIBRARY_INSTANCE_H_
@@ -8,7 +8,7 @@
 
 namespace nowcalls::library {
 
-// 1 .. 2^63-1, drawn once a process; a forked child draws its own.
+// 1 .. 2^63-1, drawn once a process, also in a forked child.
 uint64_t ProcessInstance();
 
 }  // namespace nowcalls::library

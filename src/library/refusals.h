@@ -1,4 +1,4 @@
-// What calls answer that cannot be asked where they are asked.
+// Answers to calls in a callback or a forked child.
 //
 // Thread: any.
 #ifndef NOWCALLS_LIBRARY_REFUSALS_H_
@@ -23,7 +23,7 @@ T MustNotWait() {
   return answer;
 }
 
-// Of a call in a forked child. What the parent holds stays with the parent.
+// Of a call in a forked child: tokens stay with the parent.
 template <typename T>
 T Inherited() {
   constexpr bool kHasToken = std::is_same_v<T, Released> || std::is_same_v<T, Kept>;

@@ -1,9 +1,7 @@
-// TcpFront: a session whose bytes go over TCP.
+// TcpFront: a session over TCP.
 //
-// Thread: the loop polls the socket and an eventfd. Dialling, which looks names up, is done on a
-// thread for each attempt, which is left to itself when the client closes meanwhile. Any thread
-// that asks a call sends it at once if the socket takes it. A thread that waits for its answer
-// reads the socket itself for a while, so that a quick answer costs no change of threads.
+// Thread: the loop polls the socket and an eventfd. Each dial has a thread. Asking threads send,
+// waiting threads read for a while.
 #ifndef NOWCALLS_LIBRARY_TCP_FRONT_H_
 #define NOWCALLS_LIBRARY_TCP_FRONT_H_
 
@@ -21,11 +19,11 @@ namespace nowcalls::library {
 
 class TcpFront final : public Front {
  public:
-  // kIoError: the system gives no eventfd. kUnavailable: it gives no thread.
+  // kIoError: no eventfd. kUnavailable: no thread.
   static Result<std::shared_ptr<TcpFront>> Start(const ClientOptions& options);
 
  private:
-  // An eventfd, and what a dial has come to. It outlives the front while a dial goes on.
+  // An eventfd and a dial's result. Outlives the front during a dial.
   struct Doorbell {
     ~Doorbell();
     void Ring() const;
@@ -47,12 +45,12 @@ class TcpFront final : public Front {
   void TakeDialled(int64_t now_ms);
   void Receive(int64_t now_ms);
   void Disconnect(const Status& reason, int64_t now_ms);
-  // Whether the loop leaves what arrives to threads that wait for it.
+  // Whether waiting threads read, not the loop.
   bool LeavesReading(int64_t now_ms) const {
     return reading_ || now_ms - read_ms_ < kLeaveReadingMs;
   }
 
-  // After a waiting thread has read. The next blocking call probably follows.
+  // After a waiting thread's read.
   static constexpr int64_t kLeaveReadingMs = 5;
 
   const int64_t timeout_ms_;
