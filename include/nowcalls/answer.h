@@ -1,7 +1,8 @@
 // Answer: how a call to a TokenService ended.
 //
-// Thread: any; plain values. Every call ends with exactly one answer. Its outcome says what the
-// caller may do next; its message says it to a person.
+// Thread: any; plain values. Every call ends with exactly one. `outcome` says what the caller may
+// do
+// next, `message` tells a person.
 #ifndef NOWCALLS_ANSWER_H_
 #define NOWCALLS_ANSWER_H_
 
@@ -44,13 +45,13 @@ struct AllAcquired;  // In token_service.h.
 
 struct Answer {
   Answer() = default;
-  // A grant would be cut down to its answer, and give its token back at once.
+  // A sliced grant would give its token back at once.
   Answer(Acquired&&) = delete;  // NOLINT(google-explicit-constructor): so that = is refused, too.
   Answer(AllAcquired&&) = delete;  // NOLINT(google-explicit-constructor)
 
   Outcome outcome = Outcome::kUnavailable;
   RefusedBy refused_by = RefusedBy::kNone;
-  // The fallback of the client decided, since no server answered.
+  // Decided by the client's fallback.
   bool local = false;
   FlowId flow{};           // Of a refusal of several flows: the one that has no room.
   uint64_t now_calls = 0;  // Calls in progress, those of a grant included.

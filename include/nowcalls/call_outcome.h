@@ -1,4 +1,4 @@
-// CallOutcome: how a call ended that a token permitted, as its release says.
+// CallOutcome: how a permitted call ended, as its release says.
 #ifndef NOWCALLS_CALL_OUTCOME_H_
 #define NOWCALLS_CALL_OUTCOME_H_
 

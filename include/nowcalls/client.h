@@ -6,17 +6,16 @@
 //   if (!acquired) return Fail(acquired.message);
 //   ... the call; the permit in `acquired` gives the token back.
 //
-// Thread: any, for all members; one background thread for each client has the connection and runs
-// callbacks. It takes no signals.
+// Thread: any, for all members. One background thread has the connection and runs callbacks. It
+// takes no signals.
 //
-// A client belongs to the process that made it. In a forked child its calls are kBadRequest, and
-// its permits do nothing: destroying them, as a child does that returns from main, leaves the
-// tokens to the parent. Make a client in each process. Until the child exits or calls exec, the
-// connection of the parent stays open, also if the parent ends.
+// Make a client in each process. In a forked child its calls are kBadRequest, and its permits do
+// nothing: destroying them leaves the tokens to the parent. The parent's connection stays open
+// until the child exits or calls exec, even if the parent ends.
 //
-// When the connection breaks, the client dials again after random pauses that grow to 2 s, resumes
-// its session, asks again what has no answer, and goes on keeping its permits. That holds after a
-// restart of the server too. tools/manual/clients.md tells the rest.
+// After a broken connection, or a restart of the server, the client dials again after random pauses
+// of up to 2 s, resumes its session, asks unanswered acquires and releases again, and keeps its
+// permits (tools/manual/clients.md).
 #ifndef NOWCALLS_CLIENT_H_
 #define NOWCALLS_CLIENT_H_
 
@@ -35,21 +34,21 @@
 
 namespace nowcalls {
 
-// What new calls do that would end as kUnavailable or kUnknown: no server can be reached, or it
-// does not answer. So do those that the whole server refuses: as OVERLOADED or INTERNAL, or by its
-// token_limit, key_limit, namespace_qps or disk_low. A flow without a rule is no failure (kNoRule).
-// While no server can be reached, an acquire with a wait falls back when its wait is over.
+// Decides a new call that would end as kUnavailable or kUnknown, or that the server as a whole
+// refuses: OVERLOADED, INTERNAL, token_limit, key_limit, namespace_qps, disk_low. A flow without a
+// rule is no failure (kNoRule). While no server is reached, an acquire with a wait falls back when
+// its wait is over.
 enum class Fallback : uint8_t {
-  // They end as kUnavailable when their timeout is over. For those that must never exceed a limit.
+  // The call fails when its timeout is over. For calls that must never exceed a limit.
   kFail,
-  // As the rule's fallbackToLocalWhenFail said when it was last seen. True: kLocal. False, or no
-  // rule seen: kPass. Sentinel's clients do this.
+  // As Sentinel's clients, by fallbackToLocalWhenFail of the rule last seen. True: kLocal. False,
+  // or
+  // no rule seen: kPass.
   kByRule,
-  // They are admitted up to this process's share: the rule's level, under GLOBAL divided by the
-  // sessions that were online when it last connected. What the process holds of the server counts.
-  // Without a rule seen: as kFail.
+  // Admitted up to this process's share: the rule's level, under GLOBAL divided by the sessions
+  // online at the last connect. Tokens of the server count. No rule seen: kFail.
   kLocal,
-  // They are admitted.
+  // Admitted.
   kPass,
 };
 
@@ -59,18 +58,17 @@ struct ClientOptions {
   // HOST:PORT of one server, or of several addresses of the same ledger, tried in turn.
   std::vector<std::string> addresses{"127.0.0.1:18730"};
   std::string name_space = "default";  // The application, which has the rules.
-  // Names the client in listings. Empty: made up of host, process and chance. Two processes may
-  // share a name: each has a session of its own, and the tokens of one that died end with its own
-  // clientOfflineTime.
+  // Names the client in listings. Empty: host, process and a random number. Processes may share a
+  // name: each has its own session, and a dead one's tokens end by clientOfflineTime.
   std::string client_id{};
-  // Take over the session of the last process that said so under this client id, with its tokens.
-  // Two that run at once share them.
+  // Take over session and tokens of the last process that set it under this client id. Two at once
+  // share them.
   bool rejoin = false;
   bool exclusive = false;      // Refuse to connect while another process has this client id.
   Milliseconds timeout{5000};  // Of calls that name none; 1 ms .. 1 h.
   Fallback fallback = Fallback::kByRule;
-  // The share of a flow for Fallback::kLocal and kByRule, instead of one that is worked out: calls
-  // in progress, or of a rate those of one of its windows.
+  // A flow's share under kLocal and kByRule, in place of the computed one: calls in progress, or
+  // calls of one window of a rate.
   std::map<FlowId, uint64_t> local_levels{};
   // Lines for the program's log: connections, fallbacks, lost tokens. On the client's own thread.
   std::function<void(LogLevel level, std::string_view line)> log{};
@@ -78,13 +76,12 @@ struct ClientOptions {
 
 class NOWCALLS_EXPORT Client final : public SessionService {
  public:
-  // Starts the background thread, which dials at once; it does not wait for it. kInvalidArgument
-  // names the option that is wrong. kUnavailable, kIoError: the system gives no thread or
-  // descriptor.
+  // Starts the background thread, which dials at once, and does not wait. kInvalidArgument names
+  // the wrong option. kUnavailable: no thread. kIoError: no descriptor.
   static Result<std::unique_ptr<Client>> Start(const ClientOptions& options);
 
-  // Waits until the session is open. kUnavailable says why it is not. kFailedPrecondition: a
-  // callback must not wait.
+  // Waits until the session is open. kUnavailable: why it is not. kFailedPrecondition: in a
+  // callback or a forked child.
   Status WaitConnected(Milliseconds timeout);
 
  private:

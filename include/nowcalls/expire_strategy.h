@@ -1,33 +1,29 @@
-// ExpireStrategy: what becomes of a token whose time is over.
+// ExpireStrategy: decides what becomes of a token whose time is over. After Sentinel's
+// ExpireStrategy, which gets the whole token map instead.
 //
-// A token's time is over in two ways: its hold has passed without a keep
-// (resource_timeout_factor x resourceTimeout), or its holder has been offline for the rule's
-// clientOfflineTime. The server finds such tokens and asks the strategy, once for each token and
-// each time; the strategy says what to do and does nothing itself. After Sentinel's ExpireStrategy,
-// which is handed the whole token map instead.
+// A token's time is over when its hold has passed without a keep (resource_timeout_factor x
+// resourceTimeout), or when its holder was offline for the rule's clientOfflineTime. The server
+// finds such tokens and asks once for each token and each time. The strategy only answers.
 //
 // Times are milliseconds on the ledger clock, which starts as Unix time, never goes back, and goes
 // on across restarts. Durations are milliseconds.
 //
-// Thread: the server's loop. A call must be quick (it is made for every expired token, up to 3000
-// in a turn of the loop), must not block, and must decide by its arguments alone if replays are to
-// give the same results. The strategy outlives the server that uses it.
+// Thread: the server's loop. A call must be quick (up to 3000 in a turn of the loop), must not
+// block, and must decide by its arguments alone, so that replays agree. The strategy outlives its
+// server.
 //
-// The server uses the strategy in core::CoreOptions::expire_strategy, and a DefaultExpireStrategy
-// with the configured options when there is none. tools/manual/rules.md explains the two
-// graces of the default with an example. `--expire-strategy` chooses by name, which the server
-// shows in its log and in `info`; the names are read in src/server/settings.cc
-// (ParseExpireStrategy), where one of your own gets one. There the options of a
-// DefaultExpireStrategy are config->core.restart_grace_ms and .mass_expiry_factor.
+// The server uses core::CoreOptions::expire_strategy, else a DefaultExpireStrategy with the
+// configured options (graces: tools/manual/rules.md). `--expire-strategy` chooses by name, shown in
+// the log and in `info`. ParseExpireStrategy in src/server/settings.cc reads the names: add yours.
+// A DefaultExpireStrategy takes config->core.restart_grace_ms and .mass_expiry_factor.
 //
-// A rule may set the longest hold of a token (maxHoldMs). When it is over the server reclaims the
-// token for kResourceTimeout without asking, and no extension for kResourceTimeout reaches beyond.
+// After a rule's maxHoldMs the server reclaims a token for kResourceTimeout without asking. No
+// extension for kResourceTimeout reaches beyond.
 //
-// A strategy of your own, which never takes the tokens of flow 7 from a holder that is online. Its
-// default_ has the default options; give it those of the server for what was configured as
-// restart-grace-ms and mass-expiry-factor to stay in force. That is complete when all settings have
-// been read, and used when the ledger is recovered, so if it needs them build it in between, in
-// Serve of src/server/bootstrap.cc, and give it its name there (config.expire_strategy_name).
+// A strategy that never takes the tokens of flow 7 from an online holder. Its default_ has default
+// options: for the configured restart-grace-ms and mass-expiry-factor, pass it the server's.
+// Recovery of the ledger uses the strategy, after all settings were read. Build it in between, in
+// Serve of src/server/bootstrap.cc, and set config.expire_strategy_name there.
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:
@@ -69,18 +65,18 @@ struct ExpiredToken {
   int64_t deadline_ms = 0;
   int64_t hold_ms = 0;                 // How long the rule lets it be held without a keep.
   int64_t client_offline_time_ms = 0;  // Of the rule.
-  // When the server became ready, if the token was issued before that; else 0.
+  // When the server became ready, if the token is older; else 0.
   int64_t restarted_ms = 0;
 };
 
 struct TokenHolder {
   bool online = false;
   int64_t offline_since_ms = 0;  // Meaningful while offline; at least restarted_ms.
-  // It held tokens when the server stopped, and has not been back since the server became ready.
+  // Held tokens when the server stopped, and was not back since the server became ready.
   bool from_before_restart = false;
-  // It went offline with tokens, together with a large part of all sessions that had some: rather a
-  // network cut than a mass death (the server's mass_expiry_* options). Once it is set it stays so
-  // until the holder is back or the server restarts.
+  // Went offline together with a large part of all sessions with tokens: rather a network cut than
+  // a mass death (the server's mass_expiry_* options). Set until the holder is back or the server
+  // restarts.
   bool mass_offline = false;
 };
 
@@ -90,11 +86,10 @@ class ExpireDecision {
 
   // Take the token back, for the reason of the cause.
   static constexpr ExpireDecision Reclaim() { return ExpireDecision(Kind::kReclaim, 0); }
-  // Ask again at `until_ms` or soon after; not before, for the same cause, whatever else becomes
-  // due meanwhile. At most now_ms + kExtendMsMax: what is later is taken for that. A moment that is
-  // not after now_ms is Leave. For kResourceTimeout it becomes the token's deadline, durably, and a
-  // keep replaces it. For kClientOffline it holds until the holder is back or the server restarts;
-  // then its absence begins anew.
+  // Ask again at `until_ms` or soon after, for the same cause never before. Later than now_ms +
+  // kExtendMsMax counts as that; not after now_ms as Leave. For kResourceTimeout it becomes the
+  // token's deadline, durably; a keep replaces it. For kClientOffline it holds until the holder is
+  // back or the server restarts; then the absence begins anew.
   static constexpr ExpireDecision ExtendUntil(int64_t until_ms) {
     return ExpireDecision(Kind::kExtend, until_ms);
   }
@@ -119,12 +114,11 @@ class ExpireStrategy {
 };
 
 struct ExpireOptions {
-  // Counted from the moment the server became ready. A session that was recovered has the longer of
-  // this and clientOfflineTime to come back; a token that was recovered does not time out before
-  // the shorter of this and its hold.
+  // Since the server became ready. A recovered session has max(this, clientOfflineTime) to come
+  // back; a recovered token does not time out before min(this, its hold).
   int64_t restart_grace_ms = 10'000;
-  // Sessions that went offline in a mass have this many times clientOfflineTime to come back, and
-  // until then their tokens do not time out either. At least 1.
+  // Sessions offline in a mass have this many times clientOfflineTime to come back; until then
+  // their tokens do not time out. At least 1.
   double mass_factor = 5;
 };
 

@@ -1,8 +1,7 @@
-// FlowKind: what a rule limits, all calls of its flow or those of each value of a parameter.
+// FlowKind: whether a rule limits all calls of its flow, or the calls of each parameter value.
 //
-// A flow id may have one rule of each kind. They have nothing in common but the number: each has
-// its own tokens, windows, waiters and counters. A request says which of them it means: one with a
-// value means the rule by value.
+// A flow id may have one rule of each kind, with tokens, windows, waiters and counters of its own.
+// A request with a value means the rule by value.
 #ifndef NOWCALLS_FLOW_KIND_H_
 #define NOWCALLS_FLOW_KIND_H_
 
@@ -39,8 +38,7 @@ constexpr std::optional<FlowKind> FlowKindNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// Names one flow: what the rules, the tokens and the waiters of one kind of a flow id belong to.
-// Sorted by id, the rule of the flow first.
+// One kind of a flow id, with its rule, tokens and waiters. Sorted by id, then kFlow first.
 struct FlowKey {
   FlowId id;
   FlowKind kind = FlowKind::kFlow;
@@ -53,7 +51,7 @@ struct FlowKey {
   }
 };
 
-// The flows of an id: the one of this kind, or both.
+// The flows of an id: of one kind, or both.
 struct FlowChoice {
   // Implicit: an id alone names both.
   constexpr FlowChoice(FlowId flow, std::optional<FlowKind> of_kind = {})  // NOLINT

@@ -1,7 +1,7 @@
-// Param: the value of a parameter that a rule limits value by value: a user, an API key, a tenant.
+// Param: a value of a rule's parameter: a user, an API key, a tenant.
 //
-// Thread: any; plain values. Types and their numbers are those of Sentinel's PARAM_FLOW requests. A
-// value of one type is never one of another: int 5, long 5 and "5" are three.
+// Thread: any; plain values. Types and their numbers: Sentinel's PARAM_FLOW requests. Int 5, long 5
+// and "5" are three values.
 #ifndef NOWCALLS_PARAM_H_
 #define NOWCALLS_PARAM_H_
 
@@ -28,7 +28,7 @@ enum class ParamType : uint8_t {
 };
 inline constexpr int kParamTypeCount = 8;
 
-// The bytes of a number of the type. 0: a string, which has any size, or no type.
+// Bytes of a number of the type. 0: a string, or no type.
 constexpr size_t ParamWidth(ParamType type) {
   switch (type) {
     case ParamType::kByte:
@@ -46,7 +46,7 @@ constexpr size_t ParamWidth(ParamType type) {
 // Of one value. A Sentinel frame has no room for more.
 inline constexpr size_t kParamBytesMax = 1024;
 
-// A value that lies somewhere else. `bytes`: numbers big-endian in the width of their type.
+// A view. `bytes`: numbers big-endian in the width of their type.
 struct Param {
   ParamType type = ParamType::kString;
   std::string_view bytes;
@@ -54,7 +54,7 @@ struct Param {
   bool operator==(const Param&) const = default;
 };
 
-// A value of its own.
+// An owned value.
 struct ParamValue {
   ParamType type = ParamType::kString;
   std::string bytes;

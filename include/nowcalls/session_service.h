@@ -1,4 +1,4 @@
-// SessionService: what Client and Embedded have in common: one session, and a thread of its own.
+// SessionService: the common base of Client and Embedded: one session and its thread.
 //
 // Thread: any, for all members.
 #ifndef NOWCALLS_SESSION_SERVICE_H_
@@ -20,8 +20,7 @@ namespace library {
 class Front;  // Opaque to programs.
 }  // namespace library
 
-// Counters begin with the service. Of an embedded one, connections are to the engine in the
-// process.
+// Counters begin with the service. An embedded one connects to the engine in the process.
 struct ClientStats {
   bool connected = false;
   std::string address{};      // The last one dialled.
@@ -43,7 +42,7 @@ struct ClientStats {
 
 class NOWCALLS_EXPORT SessionService : public TokenService {
  public:
-  // As Close, and waits for what is on its way at most one second. Not in a callback.
+  // As Close with a timeout of one second; in a callback without waiting.
   ~SessionService() override;
 
   void AcquireAsync(FlowId flow, const AcquireOptions& options,
@@ -64,16 +63,15 @@ class NOWCALLS_EXPORT SessionService : public TokenService {
 
   ClientStats stats() const;
 
-  // A permit for a token that the session holds already, such as one of an earlier process whose
-  // session was taken over (ClientOptions::rejoin). A keep or a release tells whether it is held.
-  // Several permits for one token are one: the first release ends it for all, and it is kept if one
-  // of them asks for that.
+  // A permit for a token that the session holds already, such as one of a session taken over
+  // (ClientOptions::rejoin). A keep or a release tells whether it is held. Permits for one token
+  // are one: the first release ends it for all, and it is kept if one asks for that.
   Permit Adopt(TokenId token, FlowId flow, KeepMode keep = KeepMode::kOff);
 
-  // Ends calls that have no answer, as kUnavailable or kUnknown. Then waits until releases and
-  // cancels on their way are answered, at most `timeout`. Permits that are still held stay with the
-  // server for the rule's clientOfflineTime, which begins now. kOutcomeUnknown: some release has no
-  // answer. kFailedPrecondition: a callback must not wait, so nothing was done.
+  // Ends unanswered calls as kUnavailable or kUnknown. Then waits at most `timeout` for the answers
+  // to releases and cancels. Held tokens stay with the server for the rule's clientOfflineTime from
+  // now. kOutcomeUnknown: some release has no answer. kFailedPrecondition: in a callback; nothing
+  // was done.
   Status Close(Milliseconds timeout);
 
  protected:

@@ -1,8 +1,9 @@
-// Status and Result<T>: how every fallible nowcalls operation reports its outcome.
+// Status and Result<T>: the outcome of every fallible nowcalls operation.
 //
-// A code tells the caller what it may do next; the message tells a person what is wrong, with
-// which field or file, and what to do. Errors of other libraries are converted to a Status once,
-// at the border where they appear. Both types are plain values and safe to move between threads.
+// A code tells the caller what it may do next; the message tells a person what is wrong and what to
+// do. Errors of other libraries become a Status where they appear.
+//
+// Thread: any; plain values.
 #ifndef NOWCALLS_STATUS_H_
 #define NOWCALLS_STATUS_H_
 
@@ -30,7 +31,7 @@ enum class StatusCode {
   kIoError,             // The operating system or disk refused.
 };
 
-// The code's name in lower case with underscores, e.g. "invalid_argument".
+// In lower case with underscores: "invalid_argument".
 std::string_view StatusCodeName(StatusCode code);
 
 class [[nodiscard]] Status {
@@ -67,7 +68,7 @@ class [[nodiscard]] Status {
     return std::string(StatusCodeName(code_)) + ": " + message_;
   }
 
-  // The same failure with `context` and ": " before its message; Ok stays Ok.
+  // Puts `context` and ": " before the message; Ok stays Ok.
   Status WithContext(std::string_view context) const {
     if (ok()) return *this;
     return {code_, std::string(context) + ": " + message_};
@@ -79,8 +80,7 @@ class [[nodiscard]] Status {
 };
 
 // A value, or the Status that says why there is none.
-// REQUIRES of value(): ok(). Reading the value of a failed result ends the process, in release
-// builds too, because going on would act on data that does not exist.
+// REQUIRES of value(): ok(). Otherwise it ends the process, in release builds too.
 template <typename T>
 class [[nodiscard]] Result {
  public:

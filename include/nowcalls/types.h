@@ -1,7 +1,6 @@
-// The words of nowcalls as types: what a token, a flow and an answer are.
+// The ids, statuses and reasons of nowcalls. Ids are strong types.
 //
-// Status numbers are those of Sentinel's TokenResultStatus, so that answers mean the same on both
-// protocols. Ids are strong types: a token id cannot be passed where a flow id is meant.
+// Status numbers are those of Sentinel's TokenResultStatus, so that both protocols agree.
 #ifndef NOWCALLS_TYPES_H_
 #define NOWCALLS_TYPES_H_
 
@@ -15,7 +14,7 @@ namespace nowcalls {
 
 namespace internal {
 
-// An integer that only compares with its own kind. `Tag` names the kind.
+// An integer that compares only with its own `Tag`.
 template <typename Tag, typename Rep>
 struct StrongInt {
   Rep value = 0;
@@ -29,14 +28,14 @@ struct StrongInt {
 // Names a rule; > 0 and unique across namespaces (Sentinel's clusterConfig.flowId).
 using FlowId = internal::StrongInt<struct FlowIdTag, int64_t>;
 
-// Names one issued token; 1 .. 2^63-1, never repeated within the life of a ledger.
+// 1 .. 2^63-1, never repeated in a ledger.
 using TokenId = internal::StrongInt<struct TokenIdTag, uint64_t>;
 
-// Grows strictly with each grant, across restarts. A protected resource that remembers the highest
-// fence it has seen can reject a holder whose token was reclaimed.
+// Grows strictly with each grant, across restarts. A resource that remembers the highest fence can
+// reject a holder whose token was reclaimed.
 using Fence = internal::StrongInt<struct FenceTag, uint64_t>;
 
-// Names a session; drawn from the sequence of the fences: no two that ever held a token share one.
+// Names a session, by the sequence of the fences: no two that ever held a token share one.
 using SessionId = internal::StrongInt<struct SessionIdTag, uint64_t>;
 
 // The answer to a token request (Sentinel's TokenResultStatus).
@@ -72,8 +71,7 @@ constexpr std::string_view TokenStatusName(TokenStatus status) {
   return "UNKNOWN";
 }
 
-// Which limit refused an acquire. kNone for a granted one. Numbers are for counting only; the wire
-// has the words.
+// The limit that refused an acquire; kNone: granted. Numbers are for counting; the wire has words.
 enum class RefusedBy : uint8_t {
   kNone = 0,
   // Limits of a rule, which shadow mode lets pass.
@@ -100,7 +98,7 @@ enum class RefusedBy : uint8_t {
 inline constexpr int kRefusedByCount = 17;  // Below it all that servers know.
 inline constexpr int kRuleLimitCount = 7;   // Below it those of a rule.
 
-// The word of the wire for it; empty for kNone.
+// The wire's word; empty for kNone.
 constexpr std::string_view RefusedByName(RefusedBy limit) {
   switch (limit) {
     case RefusedBy::kNone: return "";
