@@ -28,6 +28,7 @@ Answer LimitOf(RefusedBy refused_by, FlowId flow, uint64_t now_calls, uint64_t l
 }  // namespace
 
 Answer AnswerOf(const wire::RequestError& error) {
+  // These three may pass, so the caller may ask again. All others are a mistake in the request.
   const bool later = error.code == ErrorCode::kOverloaded || error.code == ErrorCode::kInternal ||
                      error.code == ErrorCode::kConflict;
   return EndOf(later ? Outcome::kUnavailable : Outcome::kBadRequest,

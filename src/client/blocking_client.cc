@@ -16,7 +16,7 @@ using wire::ErrorCode;
 using wire::Method;
 using wire::OutputBuffer;
 
-// Of whom a connection has had nothing. In brackets, for more may follow.
+// Of a peer that never sent a byte. In brackets, since more text may follow.
 constexpr char kNeverSpoke[] = " (is that a nowcalls-server?)";
 
 StatusCode CodeFor(ErrorCode code) {
@@ -67,19 +67,21 @@ template <typename Decoded, typename Encode>
 Result<Decoded> BlockingClient::Impl::Call(Result<Decoded> (*decode)(std::string_view),
                                            Encode&& encode) {
   if (!socket) return Status::Unavailable("the connection to " + peer + " is closed");
+  // One deadline for sending and for the answer.
   const int64_t deadline_ms = BoottimeMs() + timeout_ms;
   const Result<uint32_t> msgid = exchange.Request(encode);
   if (!msgid.ok()) return msgid.status();
   NOWCALLS_RETURN_IF_ERROR(Send(deadline_ms));
   Result<wire::Response> response = Await(deadline_ms);
   if (!response.ok()) return response.status();
+  // A server's error keeps the connection; an answer that cannot be decoded closes it.
   if (response->error) return ToStatus(*response->error);
   Result<Decoded> decoded = decode(response->result);
   if (decoded.ok() || decoded.status().code() != StatusCode::kCorruption) return decoded;
   return Close(NotUnderstood(decoded.status()));
 }
 
-// Of an answer. Only who spoke the protocol before can have carried the request out.
+// Of an answer. A peer that never spoke the protocol has carried nothing out.
 Status BlockingClient::Impl::NotUnderstood(const Status& why) const {
   if (exchange.peer_is_foreign()) {
     return Status::Unavailable("what listens at " + peer +
@@ -90,6 +92,7 @@ Status BlockingClient::Impl::NotUnderstood(const Status& why) const {
 }
 
 Status BlockingClient::Impl::Send(int64_t deadline_ms) {
+  // A request that was sent in part was not carried out: the error stays kUnavailable.
   Status sent = socket->Send(exchange.output()->view(), deadline_ms);
   exchange.output()->Clear();
   if (sent.ok()) return sent;
@@ -103,7 +106,7 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
     if (!response.ok()) return Close(NotUnderstood(response.status()));
     if (response->has_value()) return **std::move(response);
     std::string bytes;
-    // A peer that sends without pause must not keep its caller.
+    // The clock is asked each time: a peer that sends without pause must not hold the caller.
     const bool late = BoottimeMs() > deadline_ms;
     const Status received =
         late ? Status::OutcomeUnknown("late") : socket->Receive(&bytes, deadline_ms);

@@ -31,6 +31,7 @@ std::optional<ParamValue> ParamOf(const Value& value) {
     return Number(ParamType::kDouble, std::bit_cast<uint64_t>(*real));
   }
   if (const auto* number = std::get_if<int64_t>(&value)) {
+    // To a rule int 5 and long 5 are two values, so the type follows from the number alone.
     if (*number >= INT32_MIN && *number <= INT32_MAX) {
       return Number(ParamType::kInt, static_cast<uint32_t>(*number));
     }
@@ -73,7 +74,7 @@ void AcquireCall::EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* 
 
 std::optional<uint64_t> AcquireCall::WaitLeft(int64_t now_ms) const {
   if (!options.wait) return std::nullopt;
-  // An acquire that is asked again without a wait would lose its place in the queue.
+  // At least 1 ms: an acquire that is repeated without a wait would lose its place in the queue.
   const int64_t asked_ms = options.wait->count();
   if (asked_ms == 0) return 0;
   return static_cast<uint64_t>(std::clamp<int64_t>(begun_ms + asked_ms - now_ms, 1, kWaitMsMax));
@@ -85,6 +86,7 @@ void RateCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* ou
         msgid, {.flow_id = flow.value, .count = options.count, .prioritized = options.prioritized},
         out);
   }
+  // All values before the first view: a growing vector would move their bytes.
   std::vector<ParamValue> params;
   for (const Value& value : values) {
     if (auto param = ParamOf(value)) params.push_back(*std::move(param));
@@ -111,7 +113,7 @@ void PingCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* ou
   wire::EncodePlainRequest(msgid, wire::Method::kPing, out);
 }
 
-// The first two rules behind the flow id before: it may have one of each kind.
+// Two rules behind the cursor flow_id - 1: a flow id may have one of each kind.
 void RuleCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
   const uint64_t before = flow_id > 1 ? static_cast<uint64_t>(flow_id - 1) : 0;
   wire::EncodeRulesListRequest(msgid, {.name_space = {}, .page = {.limit = 2, .cursor = before}},

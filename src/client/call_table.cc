@@ -46,6 +46,8 @@ bool CallTable::Settle(const CallPtr& call) {
   if (!call->awaited()) return false;
   call->done = true;
   due_.erase(call->timer);
+  // A blocking caller only wakes here. Other callbacks are user code: the loop runs them later,
+  // without the session's mutex.
   if (call->blocks) {
     call->Notify();
   } else {

@@ -3,7 +3,7 @@
 namespace nowcalls::client {
 namespace {
 
-// What a peer speaks that begins with `input`, as far as that is told by a few bytes.
+// Names another service by the first bytes that it sends.
 std::string WhatItSpeaks(std::string_view input, std::string otherwise) {
   using Begin = std::pair<std::string_view, std::string_view>;
   constexpr Begin kBegins[] = {
@@ -18,7 +18,7 @@ std::string WhatItSpeaks(std::string_view input, std::string otherwise) {
 }  // namespace
 
 uint32_t Exchange::NextMsgid() {
-  // Unsigned, so it wraps; an id that still awaits its answer is passed over.
+  // Wraps after 2^32 requests, and skips ids that still await an answer.
   do {
     ++last_msgid_;
   } while (awaited_.contains(last_msgid_));
@@ -37,6 +37,7 @@ Status Exchange::Admit(uint32_t msgid, size_t begin) {
   return Status::Ok();
 }
 
+// Answers are views of input_, so their bytes are erased only here.
 void Exchange::Receive(std::string_view bytes) {
   input_.erase(0, taken_bytes_);
   taken_bytes_ = 0;
@@ -56,6 +57,7 @@ Result<std::optional<wire::Response>> Exchange::TakeResponse() {
     }
     Result<wire::Response> response = wire::DecodeResponse(*message);
     if (!response.ok()) return response.status();
+    // An answer to no request: the stream is out of step.
     if (awaited_.erase(response->msgid) == 0) {
       return Status::Corruption("answer to msgid " + std::to_string(response->msgid) +
                                 ", which awaits none");
@@ -73,6 +75,8 @@ Result<std::string_view> Exchange::TakeMessage() {
   switch (splitter_.Next(input, &message_bytes)) {
     case Outcome::kIncomplete: return std::string_view();
     case Outcome::kInvalid:
+      // Foreign only at the first byte of the first message. Later nonsense may come from a server
+      // that has carried a request out.
       peer_is_foreign_ = !has_spoken_ && !splitter_.in_message();
       return Status::Corruption(peer_is_foreign_ ? WhatItSpeaks(input, splitter_.error())
                                                  : splitter_.error());

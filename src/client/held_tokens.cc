@@ -19,6 +19,7 @@ int64_t TimeMs(uint64_t told_ms) {
   return static_cast<int64_t>(std::min<uint64_t>(told_ms, kRuleTimeMsMax));
 }
 
+// The margin lets the release arrive before resourceTimeout, so that it is not counted as late.
 int64_t Held::EndByRule() const {
   constexpr int64_t kMarginMsMax = 50;
   if (keep != KeepMode::kByRule || strategy() != TimedOut::kRelease) return INT64_MAX;
@@ -50,6 +51,7 @@ void HeldTokens::Confirm(Held* held, int64_t sent_ms, uint64_t hold_ms,
                          const std::optional<wire::Terms>& terms) {
   held->hold_ms = TimeMs(hold_ms);
   held->validity.HoldFrom(sent_ms, held->hold_ms);
+  // A keep may bring other terms, so the old clientOfflineTime leaves the count first.
   if (!terms) return;
   ForgetAbsence(*held);
   held->terms = terms;
@@ -64,11 +66,13 @@ void HeldTokens::ForgetAbsence(const Held& held) {
   if (--found->second == 0) absences_.erase(found);
 }
 
+// Answers come in any order; the latest sending counts.
 void HeldTokens::InContact(int64_t sent_ms) {
   if (sent_ms > *contact_ms_) *contact_ms_ = sent_ms;
 }
 
 std::vector<HeldPtr> HeldTokens::OutOfContact(int64_t now_ms) const {
+  // No walk over the tokens until the smallest clientOfflineTime is over.
   std::vector<HeldPtr> gone;
   if (absences_.empty() || now_ms < contact_ms() + Validity::Sure(absence_ms())) return gone;
   for (const auto& [id, held] : tokens_) {
@@ -82,6 +86,7 @@ void HeldTokens::PlanNext(Held* held, int64_t since_ms) {
   constexpr int64_t kPauseMsMin = 10;  // Whatever hold a server tells.
   PlanEnd(held);
   if (!held->IsKept()) return;
+  // At a third of the hold: one lost keep does no harm.
   const int64_t keep_ms = since_ms + std::max(held->hold_ms / 3 + 1, kPauseMsMin);
   if (held->due_ms == 0 || keep_ms < held->due_ms) Plan(held, keep_ms);
 }

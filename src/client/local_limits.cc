@@ -14,6 +14,9 @@ RefusedBy RefusedByRateOf(bool by_value) { return by_value ? RefusedBy::kParam :
 
 std::optional<std::optional<uint64_t>> LocalLimits::Share(Of of, FlowId flow, const Value& param,
                                                           uint64_t sessions) const {
+  // kFail: none; kPass: all pass. A configured level overrides the rule. Without one, kByRule lets
+  // a
+  // flow pass whose rule is unseen or has no fallbackToLocalWhenFail; kLocal fails an unseen one.
   using Shared = std::optional<uint64_t>;
   if (mode_ == Fallback::kFail) return std::nullopt;
   if (mode_ == Fallback::kPass) return Shared();
@@ -80,6 +83,7 @@ std::optional<LocalLimits::Verdict> LocalLimits::Pass(FlowId flow, const Value& 
   const auto share = Share(Of::kWindow, flow, param, sessions);
   if (!share) return std::nullopt;
   const int64_t length_ms = WindowMs(flow, param);
+  // Full: all windows begin anew, so memory stays bounded and some shares are admitted twice.
   if (windows_.size() >= kWindowsMax && !windows_.contains({flow, param})) windows_.clear();
   Window& window = windows_[{flow, param}];
   if (now_ms - window.begin_ms >= length_ms) window = {.begin_ms = now_ms};
@@ -95,6 +99,7 @@ void LocalLimits::Uncount(FlowId flow, const Value& param, uint32_t count) {
 }
 
 bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions, int64_t now_ms) {
+  // 1. Take demands in order, until one has no room or no fallback.
   std::vector<HeldPtr> held;
   std::optional<Answer> refusal;
   bool decided = true;
@@ -121,6 +126,7 @@ bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions, int64_t now_ms) {
     token->param = demand.param;
     held.push_back(std::move(token));
   }
+  // 2. All or none: give back the demands before it.
   if (!decided || refusal) {
     for (size_t i = 0; i < held.size(); ++i) {
       const FlowDemand& demand = call->demands[i];
@@ -131,6 +137,7 @@ bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions, int64_t now_ms) {
       }
     }
   }
+  // 3. The answer; figures of a grant are those of the first demand.
   if (!decided) return false;
   if (refusal) {
     call->answer = *std::move(refusal);
@@ -148,6 +155,7 @@ bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions, int64_t now_ms) {
 }
 
 bool LocalLimits::Decide(RateCall* call, uint64_t sessions, int64_t now_ms) {
+  // All values or none: a refusal undoes the values before it.
   std::vector<Value> values = call->values;
   if (!call->by_value) values.emplace_back();
   Passed& answer = call->answer;

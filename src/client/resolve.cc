@@ -28,7 +28,7 @@ Result<Addresses> LookUp(const Lookup& lookup, const HostPort& peer, int more_fl
   return Addresses(found, &freeaddrinfo);
 }
 
-// Shared by who waits and who looks up; whoever is last frees it.
+// Shared by the waiting thread and the lookup; the last one frees it.
 struct Question {
   std::mutex mutex;
   std::condition_variable answered;
@@ -38,8 +38,11 @@ struct Question {
 }  // namespace
 
 Result<Addresses> Resolve(const HostPort& peer, int64_t deadline_ms, const Lookup& lookup) {
+  // An address in digits needs neither a lookup nor a thread.
   Result<Addresses> in_digits = LookUp(getaddrinfo, peer, AI_NUMERICHOST);
   if (in_digits.ok()) return in_digits;
+  // getaddrinfo can neither be bounded nor interrupted, and a silent name server takes many
+  // seconds. So a thread of its own asks, and is left behind when the deadline passes.
   const auto question = std::make_shared<Question>();
   Result<std::thread> thread = StartQuietThread([question, peer, lookup] {
     Result<Addresses> answer = LookUp(lookup, peer, 0);

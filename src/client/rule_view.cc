@@ -106,6 +106,7 @@ double RuleView::CountOf(const Value& param) const {
 
 uint64_t RuleView::Part(double calls, uint64_t sessions) const {
   if (!(calls > 0)) return 0;
+  // GLOBAL: the level is divided by the sessions, but leaves each at least one call.
   if (global) calls = std::max(1.0, calls / static_cast<double>(std::max<uint64_t>(1, sessions)));
   constexpr double kCallsMax = 1e18;
   return static_cast<uint64_t>(std::min(calls, kCallsMax));
@@ -124,6 +125,7 @@ Result<FlowRules> ReadFlowRules(std::string_view result, int64_t flow_id) {
   if (!page->is_array() || page->empty() || !page->front().is_array()) {
     return Status::Corruption("rules_list: the answer is not a page of rules");
   }
+  // The page may begin behind the flow id: rules of other flow ids are skipped.
   FlowRules rules;
   for (const Json& rule : page->front()) {
     if (!rule.is_object()) continue;

@@ -1,3 +1,14 @@
+// Session: connections, time and tokens. session_calls.cc has the requests and their answers.
+//
+// Happy path: Connected sends hello. Its answer makes the session ready, and sends keeps and the
+// queue. Received settles calls in flight; Tick does what is due.
+//
+// Failure modes:
+//   a dial fails           next address; after a failed row, calls without a wait fall back
+//   hello is refused       calls wait for the next address, or end if the client is at fault
+//   the connection breaks  repeatable calls go back to the queue, others are kUnknown or fall back
+//   the server is silent   a ping; without an answer in time the owner disconnects
+//   no contact for long    tokens lapse by this process's clock (validity.h)
 #include "client/session.h"
 
 #include <algorithm>
@@ -17,7 +28,7 @@ CallPtr KeepOf(const HeldPtr& held) {
 
 }  // namespace
 
-// Why, and what to do about it.
+// For the log: why a token is lost, and what to do about it.
 std::string LostText(const Held& held, const std::string& reason) {
   const bool by_rule =
       held.keep == KeepMode::kByRule && held.strategy() == Held::TimedOut::kServerTakes;
@@ -42,11 +53,12 @@ void Session::DialFailed(const std::string& reason, int64_t now_ms) {
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || closing_) return;
+  // One warning until a server answers hello again.
   if (!down_) lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
   down_ = true;
   if (!local_.active()) return;
-  // Calls need not wait for the end of their time, unless they may wait for room: a server that
-  // restarts must not let go all that stand in line.
+  // Calls fall back before their timeout. Acquires that may wait for room stay: a restart of the
+  // server must not admit the whole line.
   for (const CallPtr& call : calls_.Unsettled()) {
     const bool falls_back = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
     if (falls_back && call->tell_ms == 0 && !call->MayWait(now_ms)) {
@@ -66,6 +78,7 @@ void Session::Connected(int64_t now_ms) {
   Hello(now_ms);
 }
 
+// An older server refuses `lost`, `instance` and `terms`; asks_for_more_ drops them together.
 void Session::Hello(int64_t now_ms) {
   const Result<uint32_t> msgid = exchange_->Request([this](uint32_t id, wire::OutputBuffer* out) {
     wire::EncodeHelloRequest(id,
@@ -87,6 +100,7 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
   state_ = State::kOffline;
   exchange_.reset();
   for (const CallPtr& call : calls_.TakeInFlight()) {
+    // The request may still reach the server, even behind its repetition.
     call->strayed = true;
     const bool wanted = call->persistent() || (call->repeatable() && !call->done);
     if (wanted) {
@@ -96,6 +110,7 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
       Fail(call, NoAnswerOf(*call, reason), now_ms);
     }
   }
+  // An end before hello is answered counts as a failed dial.
   if (!was_ready) return DialFailed(reason, now_ms);
   ++stats_.disconnects;
   why_offline_ = dialing_.address() + ": " + reason;
@@ -113,6 +128,7 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
   exchange_->Receive(bytes);
   for (;;) {
     const Result<std::optional<wire::Response>> response = exchange_->TakeResponse();
+    // Notices precede the answer on the wire, so they come first here, too.
     for (const wire::LostNotice& notice : exchange_->TakeLost()) {
       const HeldPtr held = held_.Find(notice.token_id);
       if (held != nullptr) Lose(held, notice.reason, now_ms);
@@ -122,7 +138,7 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
     }
     if (!response->has_value()) return Status::Ok();
     if ((*response)->error && (*response)->error->code == wire::ErrorCode::kMalformed) {
-      // A part of a message was held back for too long. Nothing of it was carried out.
+      // The server saw only a part of a message in time, and carried nothing of it out.
       return Status::Unavailable((*response)->error->message);
     }
     if ((*response)->msgid == hello_msgid_ && state_ == State::kGreeting) {
@@ -131,6 +147,7 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
     }
     const CallPtr call = calls_.TakeAnswered((*response)->msgid);
     if (call == nullptr) continue;
+    // Any answer confirms the session as of the moment its request was sent.
     call->unsettled = false;
     held_.InContact(call->sent_ms);
     Status understood = Answered(call, **response, now_ms);
@@ -144,6 +161,7 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
 }
 
 Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
+  // Refused: once more without new options, else the owner disconnects and tries the next address.
   if (response.error) {
     if (response.error->code == wire::ErrorCode::kBadParams && asks_for_more_) {
       asks_for_more_ = false;  // An older server.
@@ -151,7 +169,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
       return Status::Ok();
     }
     const Answer refusal = AnswerOf(*response.error);
-    // Calls that wait fail at once if the client itself is at fault.
+    // The client's own fault (kBadRequest) ends waiting calls; asking again would not help them.
     for (const CallPtr& call : calls_.TakeQueue()) {
       const bool waits = call->persistent() || call->kind == Call::Kind::kRule;
       if (waits || refusal.outcome != Outcome::kBadRequest) {
@@ -164,6 +182,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   }
   const Result<wire::HelloReply> reply = wire::DecodeHelloReply(response.result);
   if (!reply.ok()) return reply.status();
+  // Accepted: the server counts absence anew, at the earliest from the sending of hello.
   state_ = State::kReady;
   contact_.Heard(now_ms);
   down_ = false;
@@ -173,7 +192,8 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   lines_.emplace_back(LogLevel::kInfo, "connected to " + dialing_.address() + ", session " +
                                            std::to_string(reply->session) + ", " +
                                            std::to_string(reply->resumed_tokens) + " tokens");
-  // A keep asks whether the token is still there. If some have ended, all are asked for.
+  // Tokens first. A keep asks whether a token is still there. If some have ended, all are asked
+  // for, except under KeepMode::kOff. None resumed: all are lost.
   const bool fewer = reply->resumed_tokens < held_.size();
   for (const HeldPtr& held : held_.All()) {
     if (reply->resumed_tokens == 0) {
@@ -183,6 +203,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
       Send(KeepOf(held), now_ms);
     }
   }
+  // Then the queue, in the order in which calls were asked.
   for (const CallPtr& call : calls_.TakeQueue()) Send(call, now_ms);
   return Status::Ok();
 }
@@ -195,9 +216,11 @@ void Session::Ping(int64_t now_ms) {
 // Time.
 
 Status Session::Tick(int64_t now_ms) {
+  // 1. Calls past their deadline end.
   while (const CallPtr call = calls_.NextOverdue(now_ms)) {
     GiveUp(call, ready() ? "the server did not answer in time" : why_offline_, now_ms);
   }
+  // 2. Known answers whose pause is over are told; refused acquires are asked again.
   while (!later_.empty() && later_.begin()->first <= now_ms) {
     const CallPtr call = later_.begin()->second;
     later_.erase(later_.begin());
@@ -208,7 +231,9 @@ Status Session::Tick(int64_t now_ms) {
       Ask(call, now_ms);
     }
   }
+  // 3. Tokens: losses, keeps, releases by rule.
   LookAfterAll(now_ms);
+  // 4. The connection: hello unanswered, silence behind a ping, a ping that is due.
   if (state_ == State::kGreeting && now_ms >= contact_.heard_ms() + options_.timeout.count()) {
     return Status::Unavailable("no answer to hello; is that a nowcalls-server? " +
                                std::string(kUsualPort));
@@ -256,6 +281,7 @@ ClientStats Session::stats() const {
 
 HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
   HeldPtr held = held_.Find(grant.token.value);
+  // Hold and terms are unknown until a keep is answered: until then nothing bounds the token.
   if (held == nullptr) {
     held = std::make_shared<Held>();
     held->grant = grant;
@@ -290,20 +316,23 @@ void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
     if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
   } else {
     held_.PlanEnd(held.get());
-    // The next hello is followed by keeps.
+    // PlanEnd stands until the keep is answered. Offline, the next hello is followed by keeps.
     if (ready() && held->IsKept()) Send(KeepOf(held), now_ms);
   }
 }
 
-// kLapsed: the server has not said so, and may have the token until its holder releases it.
-// kReleasing: until the session does, which it does now.
+// `now` is kLapsed if the server has not ended the token: it may have it until a release. It is
+// kReleasing if the session releases the token right after.
 void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms,
                    Held::State now) {
   if (held_.Remove(held.get())) local_.Leave(*held);
+  // A stray attempt would be granted anew. While a release is still to come, the cancel waits for
+  // it.
   if (now == Held::State::kEnded) {
     if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
   }
   held->state = now;
+  // The reason before the flag: other threads read it once they see `lost`.
   held->lost_reason = reason;
   held->lost.store(true, std::memory_order_release);
   ++stats_.lost;

@@ -1,4 +1,4 @@
-// Session: what it asks, and what becomes of the answers.
+// Session: its requests and their answers. session.cc has connections, time and tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -37,7 +37,7 @@ std::string WrongCount(uint32_t count) {
   return "count must be 1 to 2147483647, not " + std::to_string(count);
 }
 
-// What is wrong with the arguments of an acquire; empty: nothing.
+// The fault in an acquire's arguments; empty: none.
 std::string WrongAcquire(const AcquireCall& call) {
   if (call.demands.empty() || call.demands.size() > kAcquireAllMax) {
     return "acquire of " + std::to_string(call.demands.size()) + " flows; 1 to " +
@@ -75,7 +75,7 @@ Result<wire::AcquireAllReply> AcquireReplyAsOfAll(const AcquireCall& call,
   return all;
 }
 
-// What is wrong with tokens that were granted; empty: nothing.
+// The fault in granted tokens; empty: none.
 std::string WrongGrant(const AcquireCall& call, const wire::AcquireAllReply& reply,
                        const HeldTokens& held) {
   if (reply.tokens.size() != call.demands.size()) {
@@ -97,8 +97,8 @@ std::string WrongGrant(const AcquireCall& call, const wire::AcquireAllReply& rep
   return {};
 }
 
-// Whether less than half of the time of a grant may be left, since its acquire has waited.
-// `contact_ms`: when the latest request was sent that is answered.
+// Whether less than half of a grant's time may be left, since its acquire has waited.
+// `contact_ms`: when the latest answered request was sent.
 bool IsLate(const AcquireCall& call, const wire::AcquireAllReply& reply, int64_t contact_ms,
             int64_t now_ms) {
   const auto is_late = [&](const wire::AcquireAllReply::Token& token) {
@@ -123,8 +123,7 @@ bool MayPass(RefusedBy limit) {
   }
 }
 
-// When the rates of a group let the calls be made. The answer to a group that is asked again does
-// not say it any more.
+// Notes when the rates of a group let the calls be made: a repeated group's answer omits that.
 void NoteRates(AcquireCall* call, const wire::AcquireAllReply& reply, int64_t now_ms) {
   for (const wire::AcquireAllReply::Token& token : reply.tokens) {
     if (token.token_id != 0) continue;
@@ -153,6 +152,7 @@ const Value& ParamOfRefused(const AcquireCall& call) {
 // Asking.
 
 void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
+  // 1 .. 2^63-1, the same for every attempt.
   do {
     call->request_id = prng_.Next() >> 1;
   } while (call->request_id == 0);
@@ -160,11 +160,14 @@ void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) 
   const int64_t wait_ms = call->options.wait ? call->options.wait->count() : 0;
   const int64_t own_ms = TimeoutMs(call->options.timeout, options_.timeout);
   std::string wrong = WrongAcquire(*call);
+  // Begin before any failure: Fail settles only calls that have begun.
   calls_.Begin(call, now_ms + own_ms + std::clamp<int64_t>(wait_ms, 0, kWaitMsMax));
   if (!wrong.empty()) return Fail(call, BadRequestOf(std::move(wrong)), now_ms);
   if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
+  // Without a token no request id protects a repetition from being counted twice.
   call->counts_anew = std::all_of(call->demands.begin(), call->demands.end(),
                                   [](const FlowDemand& demand) { return demand.rate; });
+  // A fallback needs the rule while no server can be asked for it.
   if (options_.fallback == Fallback::kByRule || options_.fallback == Fallback::kLocal) {
     for (const FlowDemand& demand : call->demands) {
       AskRule(demand.flow.value, now_ms);
@@ -200,6 +203,7 @@ void Session::Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Don
   call->tell = std::move(done);
   calls_.Begin(call, now_ms + options_.timeout.count());
   call->answer.lost = held->lost.load(std::memory_order_relaxed);
+  // A lapsed token is released too. Ended and local ones need no server.
   const bool has_token = held->state == Held::State::kHeld || held->state == Held::State::kLapsed;
   if (!has_token || held->grant.local) {
     call->answer.outcome = Outcome::kOk;
@@ -258,6 +262,7 @@ void Session::Ask(const CallPtr& call, int64_t now_ms) {
     return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
   }
   if (ready()) return Send(call, now_ms);
+  // No server after a row of dials: fall back at once, unless the call may wait for room.
   if (down_ && local_.active() && wants_room && !call->MayWait(now_ms)) {
     return Fail(call, NoAnswerOf(*call, why_offline_), now_ms);
   }
@@ -277,6 +282,7 @@ void Session::Send(const CallPtr& call, int64_t now_ms) {
   call->sent_ms = now_ms;
 }
 
+// Skips a rule that is fresh or asked for, and all beyond kRulesAskedMax open questions.
 void Session::AskRule(int64_t flow_id, int64_t now_ms) {
   const bool asked = rules_asked_.contains(flow_id) || !rules_.IsStale(flow_id, now_ms);
   if (asked || flow_id < 1 || rules_asked_.size() >= kRulesAskedMax) return;
@@ -324,6 +330,7 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
   } else if (reply->status != TokenStatus::kOk) {
     Answer refusal = RefusalOf(FlowId(reply->flow_id), reply->status, reply->refused_by,
                                reply->now_calls, reply->level);
+    // A prioritized acquire follows the rule's acquireRefuseStrategy if room may come by itself.
     const bool by_rule = call->options.prioritized && reply->status == TokenStatus::kBlocked &&
                          MayPass(refusal.refused_by);
     if (!by_rule) {
@@ -348,6 +355,7 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
 
 void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply,
                    int64_t now_ms) {
+  // All tokens of the acquire share `stray`: the last one to end cancels it.
   const auto stray = call->strayed ? std::make_shared<const uint64_t>(call->request_id) : nullptr;
   for (size_t i = 0; i < reply.tokens.size(); ++i) {
     const FlowDemand& demand = call->demands[i];
@@ -371,6 +379,7 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
     held->granted_ms = call->sent_ms;
     held_.Add(held);
     local_.Enter(*held);
+    // Times count from the sending: the server's own count begins later.
     held_.Confirm(held.get(), call->sent_ms, token.hold_ms, token.terms);
     held_.PlanNext(held.get(), call->sent_ms);
     call->held.push_back(std::move(held));
@@ -382,6 +391,7 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
   call->wait = Milliseconds(std::max<int64_t>(0, call->rates_ms - now_ms));
 }
 
+// Tells after *wait if `sleep` and the deadline allow; else at once, with *wait for the caller.
 void Session::SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait, int64_t now_ms) {
   const int64_t at_ms = now_ms + wait->count();
   if (!sleep || at_ms == now_ms || at_ms > call->deadline_ms) {
@@ -393,7 +403,8 @@ void Session::SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait, i
   later_.emplace(at_ms, call);
 }
 
-// As the rule says of prioritized acquires that are refused.
+// A refused acquire, by the rule: fails, or is asked again after a random pause, whose bound
+// doubles from 10 to 640 ms. A rule that is not fresh is asked for first.
 void Session::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
   constexpr int64_t kPauseMs = 10;
   constexpr uint32_t kDoublingsMax = 6;
@@ -483,6 +494,7 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
       held_.Confirm(held.get(), call->sent_ms, static_cast<uint64_t>(kept.hold.count()), terms);
       held_.PlanNext(held.get(), call->sent_ms);
     } else {
+      // An error says nothing of the token: the next keep comes a third of the hold from now.
       held_.PlanNext(held.get(), now_ms);
     }
   }
@@ -515,6 +527,7 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
   Answer failure = NoAnswerOf(*call, reason);
   const bool was_sent = call->unsettled;
   if (!call->persistent()) calls_.Dequeue(*call);
+  // A sent acquire counts as strayed, so that Fail cancels it. An unsent one may have a refusal.
   if (call->kind == Call::Kind::kAcquire) {
     auto& acquire = static_cast<AcquireCall&>(*call);
     if (was_sent) {
@@ -525,11 +538,13 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
     }
   }
   Fail(call, std::move(failure), now_ms);
+  // Nothing came since the request was sent: ask for a sign of life.
   const bool silent = was_sent && contact_.heard_ms() <= call->sent_ms;
   if (ready() && silent && !contact_.probes()) Ping(now_ms);
 }
 
-// Settles a call that got no answer, or an error or a refusal, as the fallback has it.
+// Settles a call without an answer, or with an error or a refusal. The fallback decides acquires
+// and rates that no server decided or the whole server refused, unless the session is ending.
 void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms, TokenStatus status) {
   if (!call->awaited()) return;
   if (call->tell_ms != 0) {  // Its answer is known, but the caller cannot sleep any more.

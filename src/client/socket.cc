@@ -33,13 +33,13 @@ bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
   }
 }
 
-// 0 or EINPROGRESS; else the errno of the failure.
+// 0: connected; EINPROGRESS: poll for it; else the errno of the failure.
 int BeginToConnect(int fd, const addrinfo& address) {
   if (fd < 0 || connect(fd, address.ai_addr, address.ai_addrlen) == 0) return fd < 0 ? errno : 0;
   return errno == EINTR ? EINPROGRESS : errno;
 }
 
-// How a connecting that poll has told of has ended: 0, or an errno.
+// The end of a connect that poll reported: 0, or an errno.
 int HowItEnded(int fd) {
   int error = 0;
   socklen_t size = sizeof(error);
@@ -61,6 +61,8 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
   return connected;
 }
 
+// Happy eyeballs (RFC 8305): starts the addresses one after the other, at most 250 ms apart, and
+// takes the first that answers. An address that swallows packets does not hide those behind it.
 Result<Socket> Socket::ConnectToFirst(const addrinfo* next, int64_t deadline_ms) {
   constexpr int64_t kHeadStartMsMax = 250;  // As RFC 8305 has it.
   int64_t count = 0;
@@ -68,10 +70,12 @@ Result<Socket> Socket::ConnectToFirst(const addrinfo* next, int64_t deadline_ms)
   int64_t now_ms = BoottimeMs();
   const int64_t head_start_ms =
       std::clamp<int64_t>((deadline_ms - now_ms) / std::max<int64_t>(count, 1), 0, kHeadStartMsMax);
+  // Connects under way; the same index in both.
   std::vector<Socket> begun;
   std::vector<pollfd> polled;
   int error = EADDRNOTAVAIL;
   for (int64_t next_ms = now_ms;; now_ms = BoottimeMs()) {
+    // Start the next address when its turn has come, or when no connect is under way.
     if (next != nullptr && (now_ms >= next_ms || begun.empty())) {
       const int type = next->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
       Socket connection(socket(next->ai_family, type, next->ai_protocol));
@@ -87,8 +91,10 @@ Result<Socket> Socket::ConnectToFirst(const addrinfo* next, int64_t deadline_ms)
       next = next->ai_next;
       continue;
     }
+    // All have refused, or the time is over.
     if (begun.empty()) return Status::Unavailable(ErrorText(error));
     if (now_ms >= deadline_ms) return Status::Unavailable(ErrorText(ETIMEDOUT));
+    // Wait for an answer, the next start, or the deadline.
     const int64_t until_ms = next == nullptr ? deadline_ms : std::min(next_ms, deadline_ms);
     poll(polled.data(), polled.size(),
          static_cast<int>(std::min<int64_t>(until_ms - now_ms, INT_MAX)));
@@ -96,7 +102,7 @@ Result<Socket> Socket::ConnectToFirst(const addrinfo* next, int64_t deadline_ms)
       if (polled[i].revents == 0) continue;
       error = HowItEnded(polled[i].fd);
       if (error == 0) return std::move(begun[i]);
-      // Who refuses needs no more time, so the next address begins.
+      // A refusal lets the next address start at once.
       begun.erase(begun.begin() + static_cast<ptrdiff_t>(i));
       polled.erase(polled.begin() + static_cast<ptrdiff_t>(i));
       next_ms = now_ms;
@@ -128,6 +134,7 @@ Status Socket::SendAll(std::string_view for_socket, int64_t deadline_ms) const {
 
 Status Socket::SendNow(std::string_view bytes) {
   std::string_view rest = bytes.empty() ? std::string_view() : channel_->Send(bytes);
+  // Buffered bytes first, in the order of the channel.
   if (!unsent_.empty()) {
     unsent_.append(rest);
     rest = unsent_;
@@ -152,6 +159,7 @@ Status Socket::ReceiveNow(std::string* bytes) {
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Status::Ok();
     if (size < 0) return Status::Unavailable(ErrorText(errno));
     if (size == 0) return Status::Unavailable("the connection was closed");
+    // A channel's own reply, such as a handshake's, leaves with the next SendNow.
     const auto received = channel_->Receive({chunk, static_cast<size_t>(size)});
     bytes->append(received.bytes);
     if (!received.reply.empty()) unsent_.append(received.reply);
