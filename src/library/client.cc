@@ -14,7 +14,8 @@
 namespace nowcalls {
 namespace {
 
-// HOST-PROCESS-CHANCE, for an operator who reads a listing.
+// HOST-PROCESS-RANDOM, for an operator who reads a listing. A host name that no client id may
+// have becomes "client".
 std::string MadeUpClientId() {
   char host[64] = {};
   gethostname(host, sizeof(host) - 1);

@@ -1,3 +1,13 @@
+// Front: calls of any thread, and the loop that tells their answers.
+//
+// Happy path: a thread asks under the mutex and flushes; the loop takes the answer in, and runs the
+// callback without the mutex. A blocking call waits in WaitFor and is told within the session.
+//
+// Failure modes:
+//   forked child         each member returns at once: no loop, and the mutex may be locked for ever
+//   wait in a callback   refused, since the loop would wait for itself
+//   callback throws      caught and logged
+//   asked after Close    told on the asking thread, by DeliverLast
 #include "library/front.h"
 
 #include <algorithm>
@@ -16,7 +26,7 @@ using client::HeldPtr;
 
 constexpr char kClosed[] = "the client is closed";
 
-// A permit's token, as long as there is a session for it.
+// A permit's token. It does not own the front: a permit may outlive its client.
 class HeldPermit final : public Hold {
  public:
   HeldPermit(std::weak_ptr<Front> front, HeldPtr held)
@@ -82,6 +92,7 @@ void TellInherited(const std::function<void(T)>& done) {
 Front::Front(const ClientOptions& options)
     : options_(options),
       session_(options, Prng(RandomBits128()[0]), BoottimeMs(),
+               // Without an instance hello rejoins the session of the last such process.
                options.rejoin ? 0 : ProcessInstance()) {}
 
 std::shared_ptr<client::AcquireCall> Front::NewAcquire(FlowId flow, const AcquireOptions& options,
@@ -157,6 +168,7 @@ template <typename T, typename Ask>
 T Front::Await(Ask&& ask) {
   if (inherited()) return Inherited<T>();
   if (OnLoopThread()) return MustNotWait<T>();
+  // The session tells a blocking call under the mutex, so the answer may live on this stack.
   T answer;
   Waiter waiter;
   Lock lock(mutex_);
@@ -171,6 +183,7 @@ T Front::Await(Ask&& ask) {
 }
 
 Acquired Front::AcquireAndWait(FlowId flow, const AcquireOptions& options) {
+  // The caller's on_lost is destroyed last, without the mutex: its destructor is user code.
   std::shared_ptr<client::AcquireCall> call;
   auto acquired = Await<Acquired>([&](auto done) {
     call = NewAcquire(flow, options, std::move(done));
@@ -231,6 +244,7 @@ Permit Front::Adopt(TokenId token, FlowId flow, KeepMode keep) {
 
 void Front::Release(const HeldPtr& held, CallOutcome outcome, std::function<void(Released)> done) {
   if (inherited()) return TellInherited(done);
+  // Declared before the lock, so destroyed after it is released.
   client::Held::OnLost unused;
   Lock lock(mutex_);
   unused = held->TakeOnLost();
@@ -265,16 +279,18 @@ Status Front::WaitConnected(Milliseconds timeout) {
   return Status::Unavailable(session_.stats().why_offline);
 }
 
-// The destructor calls it too. In a forked child the front then stays in memory: the loop, which is
-// not there, owns it.
+// The destructor calls it too. In a forked child the front stays in memory: the reference of the
+// missing loop is never given back.
 Status Front::Close(Milliseconds timeout) {
   if (inherited()) return Status::FailedPrecondition(kInherited);
   if (OnLoopThread()) return Status::FailedPrecondition(kMustNotWait);
   Lock lock(mutex_);
+  // 1. End calls; give releases and cancels their time.
   session_.Close(BoottimeMs());
   Asked(&lock);
   const bool settled =
       stopped_ || changed_.wait_for(lock, timeout, [this] { return session_.settled(); });
+  // 2. Stop the loop, which tells the calls that are left.
   stopping_ = true;
   changed_.notify_all();
   Wake();
@@ -312,6 +328,7 @@ Status Front::StartLoop() {
 
 void Front::EndLoop() {
   Lock lock(mutex_);
+  // Callbacks first, while this thread still counts as the loop: a wait in them is refused.
   session_.Abandon(kClosed, BoottimeMs());
   DeliverLast(&lock);
   loop_id_ = std::thread::id();  // The system gives it to a thread of the program.
@@ -319,7 +336,8 @@ void Front::EndLoop() {
   changed_.notify_all();
 }
 
-// A callback may ask whenever it is told. These calls wait here for their turn, not on its stack.
+// Runs callbacks without a loop, on one thread at a time for all. A callback may ask further calls:
+// they wait here for their turn, not on its stack.
 void Front::DeliverLast(Lock* lock) {
   constexpr int kRoundsMax = 1000;  // A callback that asks again for ever is not told for ever.
   if (std::exchange(delivering_, true)) return;
@@ -337,6 +355,7 @@ void Front::Asked(Lock* lock, bool waits) {
     if (++asked_since_flush_ % kAskedPerFlush == 0) Flush(/*waits=*/false);
     return;
   }
+  // Send on this thread. The loop wakes only for an event, or if it would oversleep.
   Flush(waits);
   const bool has_news = session_.has_events() || session_.Wakeup() < sleeps_until_ms_;
   if (sleeping_ && has_news) Wake();
@@ -358,7 +377,9 @@ bool Front::Deliver(Lock* lock) {
   return true;
 }
 
-// By value, so that closures are destroyed before the caller has the mutex again.
+// Order: log lines, lost tokens, answers. By value, so that closures are destroyed before the
+// caller
+// has the mutex again.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Front::Run(client::Session::Events events) {
   for (const auto& [level, line] : events.lines) Log(level, line);

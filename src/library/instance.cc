@@ -20,7 +20,7 @@ void Draw() {
 }  // namespace
 
 uint64_t ProcessInstance() {
-  // In a child before anything of it runs, so no lock of the parent is met.
+  // The handler runs in a child before its other code, so it meets no lock of the parent.
   [[maybe_unused]] static const int registered = [] {
     Draw();
     return pthread_atfork(nullptr, nullptr, Draw);

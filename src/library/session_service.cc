@@ -9,7 +9,8 @@ namespace nowcalls {
 SessionService::SessionService(std::shared_ptr<library::Front> front) : front_(std::move(front)) {}
 
 SessionService::~SessionService() {
-  // Tokens whose release has no answer end with their hold.
+  // The loop cannot wait for itself: in a callback it ends behind the callback. Tokens whose
+  // release has no answer in time end with their hold.
   constexpr Milliseconds kLastWait{1000};
   if (front_->OnLoopThread()) {
     front_->EndBehindCallback();

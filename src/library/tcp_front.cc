@@ -1,3 +1,14 @@
+// TcpFront: the loop that polls, threads that dial, and waiting threads that read.
+//
+// Happy path: a thread asks and sends, then polls the socket itself; the loop meanwhile polls only
+// the eventfd. The reader takes in the answers of all, and wakes their threads.
+//
+// Failure modes:
+//   the socket is full     the rest is buffered; the loop polls for POLLOUT
+//   sending fails          broken_ is set, the loop disconnects
+//   breaks during a read   the socket is retired until the reader is back
+//   no answer in 20 ms     the thread becomes patient: it sleeps, the loop reads
+//   a dial hangs           its thread ends at the deadline, with or without the front
 #include "library/tcp_front.h"
 
 #include <poll.h>
@@ -57,7 +68,9 @@ Result<std::shared_ptr<TcpFront>> TcpFront::Start(const ClientOptions& options) 
 void TcpFront::RunLoop() {
   Lock lock(mutex_);
   while (!stopping()) {
+    // 1. Callbacks, until there are none; they may ask further calls.
     if (Deliver(&lock)) continue;
+    // 2. The session: a broken socket, time, dials, bytes.
     const int64_t now_ms = BoottimeMs();
     if (broken_) Disconnect(*std::exchange(broken_, std::nullopt), now_ms);
     const Status ticked = session()->Tick(now_ms);
@@ -65,6 +78,7 @@ void TcpFront::RunLoop() {
     Dial(now_ms);
     Flush(/*waits=*/false);
     if (session()->has_events() || broken_) continue;
+    // 3. Sleep. While a waiting thread reads, or has just read, the socket is left to it.
     int64_t until_ms = SleepUntil(now_ms);
     const bool leaves = LeavesReading(now_ms);
     if (leaves) until_ms = std::min(until_ms, now_ms + kLeaveReadingMs);
@@ -80,6 +94,7 @@ void TcpFront::RunLoop() {
     lock.lock();
     loop_reads_ = false;
     Awake();
+    // 4. Take in a dial's result and bytes. Another thread may have changed the socket meanwhile.
     if (fds[0].revents != 0) {
       doorbell_->Silence();
       TakeDialled(BoottimeMs());
@@ -89,15 +104,17 @@ void TcpFront::RunLoop() {
   Disconnect(Status::Unavailable("the client is closed"), BoottimeMs());
 }
 
-// Reads the socket for a while if nobody else does. What answers the calls of others wakes them.
+// Reads the socket for a while if no other thread does. Answers to others' calls wake them.
 void TcpFront::WaitFor(Waiter* waiter, Lock* lock) {
   constexpr int kReadMs = 20;
+  // The reader's turn is taken, or this thread has waited long: sleep until told.
   if (waiter->patient || reading_ || !socket_ || broken_) {
     const auto place = waiting_.insert(waiting_.end(), waiter);
     waiter->changed.wait(*lock);
     waiting_.erase(place);
     return;
   }
+  // Take the turn. The loop wakes to leave the socket, or both would read.
   reading_ = true;
   if (loop_reads_) Wake();
   pollfd readable{socket_->fd(), POLLIN, 0};
@@ -105,6 +122,7 @@ void TcpFront::WaitFor(Waiter* waiter, Lock* lock) {
   const int ready = poll(&readable, 1, kReadMs);
   lock->lock();
   reading_ = false;
+  // Back with the mutex. A socket that broke meanwhile is in retired_ and closes here.
   read_ms_ = BoottimeMs();
   if (ready > 0 && !retired_ && !broken_) Receive(read_ms_);
   retired_.reset();
@@ -112,7 +130,7 @@ void TcpFront::WaitFor(Waiter* waiter, Lock* lock) {
   waiter->patient = ready <= 0;
   if (waiter->patient) read_ms_ -= kLeaveReadingMs;  // From now on the loop reads.
   if (session()->has_events() || waiter->patient) Wake();
-  // Another one reads next.
+  // Hand the turn on.
   for (Waiter* other : waiting_) {
     if (!other->told && !other->patient) return other->changed.notify_one();
   }
@@ -132,6 +150,7 @@ void TcpFront::Flush(bool /*waits*/) {
 void TcpFront::Dial(int64_t now_ms) {
   const client::Dialing& dialing = session()->dialing();
   if (socket_ || dialling_ || now_ms < dialing.at_ms()) return;
+  // getaddrinfo cannot be interrupted and a filter may swallow a connect: a thread for each dial.
   dialling_ = true;
   session()->dialing().Begin();
   const int64_t deadline_ms = now_ms + dialing.share_ms(timeout_ms_);
@@ -181,7 +200,7 @@ void TcpFront::Receive(int64_t now_ms) {
 void TcpFront::Disconnect(const Status& reason, int64_t now_ms) {
   if (!socket_) return;
   socket_->Shutdown();  // A forked child may have a copy, which would keep the session online.
-  // Its number must not be another's before the thread that reads it is back.
+  // The reader still polls this descriptor: its number must not become another file's.
   if (reading_ && !retired_) retired_.swap(socket_);
   socket_.reset();
   session()->Disconnected(reason.message(), now_ms);

@@ -10,7 +10,7 @@
 namespace nowcalls {
 namespace {
 
-// What ask(done) tells `done`, as a future.
+// The answer of ask(done) as a future. Costs a promise and a change of threads.
 template <typename T, typename Ask>
 std::future<T> FutureOf(Ask&& ask) {
   // A std::function is copied, which a promise cannot be.
@@ -81,6 +81,7 @@ Milliseconds Hold::valid_for() const {
 }
 
 Released Hold::ReleaseAndWait(CallOutcome outcome) {
+  // On the service's own thread the release is still sent, but its answer cannot be waited for.
   if (!OnOwnThread()) {
     return Await<Released>(false, [&](auto done) { Release(outcome, std::move(done)); });
   }
