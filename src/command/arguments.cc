@@ -34,6 +34,7 @@ constexpr char kExecFooter[] =
     "the token was lost and the command stopped (--on-lost); 126 the command cannot be run; 127 it "
     "is not found; 64 usage is wrong.\n";
 
+// A duration of at most kWaitMsMax; "0" needs no unit.
 CLI::Option* AddDuration(CLI::App* app, const std::string& name, const std::string& help,
                          const std::function<void(int64_t)>& set) {
   return app
@@ -69,6 +70,7 @@ std::vector<std::string> Split(const std::string& text) {
   return parts;
 }
 
+// CLI11 reports mistakes, help and version as exceptions. Parse turns them into text and exit code.
 class Parser {
  public:
   explicit Parser(const Environment& environment) : environment_(environment) {
@@ -253,8 +255,9 @@ class Parser {
     });
   }
 
-  // What needs all options.
+  // Checks that need all options. Throws CLI::ValidationError.
   void Finish() {
+    // 1. The server: the command line, else the environment, else the default.
     ClientOptions& client = arguments_.client;
     if (server_.empty()) server_ = environment_.server;
     if (!server_.empty()) client.addresses = Split(server_);
@@ -271,6 +274,7 @@ class Parser {
     if (client.timeout < Milliseconds(1)) {
       throw CLI::ValidationError("--timeout", "must be at least 1ms");
     }
+    // 2. acquire, release and keep share a session over processes, so they need its client id.
     const bool by_session = arguments_.command == Command::kAcquire ||
                             arguments_.command == Command::kRelease ||
                             arguments_.command == Command::kKeep;
@@ -282,6 +286,7 @@ class Parser {
       throw CLI::ValidationError("--client-id",
                                  "is required: the token belongs to the session of that name");
     }
+    // 3. Flows: counts and the parameter. A flow twice would be refused by the server.
     for (FlowDemand& demand : arguments_.flows) {
       if (demand.count == 0) demand.count = count_;
       if (arguments_.flows.size() == 1) demand.param = param_;

@@ -1,3 +1,7 @@
+// SignalDescendants: reads parents from /proc/PID/stat, marks what is below this process, signals.
+//
+// Failure modes: a process that ends meanwhile is skipped; one forked meanwhile may be missed; more
+// than kProcessesMax processes are not read; without /proc there are none.
 #include "command/descendants.h"
 
 #include <dirent.h>
@@ -22,9 +26,10 @@ struct Process {
   bool below;  // A descendant of this process.
 };
 
+// Static, since a child forked beside threads must not allocate.
 Process g_processes[kProcessesMax];
 
-// False: it is gone.
+// Reads "PID (NAME) STATE PARENT ...". False: it is gone.
 bool ReadProcess(pid_t pid, Process* process) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
@@ -73,7 +78,7 @@ bool IsBelow(pid_t pid, size_t processes) {
 
 size_t SignalDescendants(int signal) {
   const size_t processes = ReadProcesses();
-  // Parents mostly come first, so that a second round finds nothing new.
+  // Mark until a round finds nothing new. Parents mostly come first, so two rounds are usual.
   for (bool found = true; found;) {
     found = false;
     for (size_t i = 0; i < processes; ++i) {
@@ -83,6 +88,7 @@ size_t SignalDescendants(int signal) {
       found = true;
     }
   }
+  // Zombies are below, but take no signal and do not count.
   size_t signalled = 0;
   for (size_t i = 0; i < processes; ++i) {
     const Process& process = g_processes[i];

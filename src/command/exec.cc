@@ -1,3 +1,13 @@
+// exec: acquires, runs the command below a guard, releases. acquire, release and keep for scripts.
+//
+// Happy path: the grant rings a bell; the command runs while the client keeps the token; its end
+// releases the token and gives the exit code.
+//
+// Failure modes:
+//   a signal during the wait   the answer is refused, so that a grant at that moment is given back
+//   no server                  --fallback decides; the command may run without a token
+//   the command cannot run     126 or 127, and the token is released
+//   the token is lost          --on-lost decides; the guard acts, also if this process is stopped
 #include "command/exec.h"
 
 #include <signal.h>
@@ -170,7 +180,7 @@ bool IsLocal(const AllAcquired& acquired) {
   return !acquired.permits.empty() && acquired.permits.front().grant().local;
 }
 
-// Until when all of them are surely held.
+// Until when all permits are surely held.
 int64_t ValidToMs(const std::vector<Permit>& permits) {
   int64_t valid_to_ms = INT64_MAX;
   for (const Permit& permit : permits) {
@@ -179,8 +189,8 @@ int64_t ValidToMs(const std::vector<Permit>& permits) {
   return valid_to_ms;
 }
 
-// Tells the guard until when to let the command run, and returns when to tell again, in ms from
-// now: well before that. Keeps and contact move it on.
+// Tells the guard until when the command may run. Returns in how many ms to tell again: a quarter
+// of the time left, since keeps and contact move the end on. -1: never.
 int TellValidTo(const std::vector<Permit>& permits, Running* running) {
   const int64_t valid_to_ms = ValidToMs(permits);
   if (valid_to_ms == INT64_MAX) return -1;
@@ -189,7 +199,7 @@ int TellValidTo(const std::vector<Permit>& permits, Running* running) {
   return static_cast<int>(std::clamp(left_ms / 4, kTellAgainMinMs, kTellAgainMaxMs));
 }
 
-// Until the command has ended.
+// Waits until the command has ended; tells guard and user of a lost token.
 Ended WaitFor(const Arguments& arguments, const std::vector<Permit>& permits, Running* running,
               LostToken* lost) {
   const bool guarded = arguments.on_lost != OnLost::kIgnore;
@@ -197,7 +207,7 @@ Ended WaitFor(const Arguments& arguments, const std::vector<Permit>& permits, Ru
   for (;;) {
     const auto ended = running->Wait(lost->fd(), guarded ? TellValidTo(permits, running) : -1);
     std::string what = lost->Take();
-    // The guard's own clock was first.
+    // The guard's own clock was faster than the client's.
     if (what.empty() && ended && ended->was_lost && !told) what = "lost the token";
     if (!what.empty()) {
       if (!ended) running->TellLost();  // Before stderr, which may hang.
@@ -255,6 +265,7 @@ bool TellTokens(const Arguments& arguments, const std::vector<Permit>& permits) 
 }  // namespace
 
 int Exec(const Arguments& arguments) {
+  // Signals first: the client's threads inherit the mask.
   Running running(arguments.on_lost, arguments.signals_to_all);
   LostToken lost;
   Answered answered;
@@ -266,6 +277,7 @@ int Exec(const Arguments& arguments) {
   };
   AcquireFlows(client->get(), arguments, options,
                [&answered](AllAcquired answer) { answered.Put(std::move(answer)); });
+  // Wait for the answer or for a signal that asks to end.
   if (const int signal = running.WaitForEvent(answered.fd()); signal != 0) {
     answered.Refuse();
     (void)(*client)->Close(kCloseTimeout);  // Nothing ran, and the server forgets a silent session.
@@ -284,10 +296,12 @@ int Exec(const Arguments& arguments) {
                                   (why.empty() ? "" : " (" + why + ")") +
                                   "; the command runs without one, as --fallback says");
   }
+  // The guard starts with an end of validity, then runs the command.
   (void)TellValidTo(acquired.permits, &running);
   const int error = running.Start(arguments.argv, VariablesOf(arguments.client, acquired.permits));
   const Ended ended = error != 0 ? Ended{.exit_code = StartFailed(arguments, error)}
                                  : WaitFor(arguments, acquired.permits, &running, &lost);
+  // Release, and wait a bounded time for the server's answer.
   for (Permit& permit : acquired.permits) permit.ReleaseAsync(OutcomeOf(ended));
   const Status closed = (*client)->Close(kCloseTimeout);
   if (!closed.ok()) ComplainOfExec(arguments, closed.message());
@@ -300,13 +314,14 @@ int AcquireForScript(const Arguments& arguments) {
   auto client = StartClient(arguments);
   if (!client.ok()) return kExitUsage;
   AcquireOptions options = arguments.acquire;
+  // This process ends at once, so it cannot keep the token.
   options.keep = KeepMode::kOff;
   std::promise<AllAcquired> answer;
   AcquireFlows(client->get(), arguments, options,
                [&answer](AllAcquired all) { answer.set_value(std::move(all)); });
   const AllAcquired acquired = answer.get_future().get();
   if (!acquired.ok()) return Complained(acquired);
-  // Tokens that nobody was told of are given back.
+  // If the tokens cannot be printed, the permits give them back.
   if (!TellTokens(arguments, acquired.permits)) return kExitIoError;
   client->reset();  // From here on the permits release nothing: the session has the tokens.
   return kExitOk;

@@ -1,3 +1,15 @@
+// The guard: one process, one loop, no memory. RunGuard never returns.
+//
+// Happy path: it forks the command, reports the start, passes signals on, reaps, ends leftovers
+// and reports the end.
+//
+// Failure modes:
+//   exec of the command fails   its errno comes back through a pipe
+//   exec is killed              recv returns 0: all descendants end (kIgnore: the guard leaves)
+//   exec is stopped             the guard's own clock ends the command at valid_to_ms
+//   SIGTERM is ignored          SIGKILL after 10 s
+//   a process forks on          SIGKILL again, until none is left
+//   the guard is killed         PR_SET_PDEATHSIG ends the command; exec ends the rest
 #include "command/guard.h"
 
 #include <fcntl.h>
@@ -32,6 +44,7 @@ class Guard {
     BlockSignals();
     Start();
     LetGoOfFiles();
+    // Orders before the clock: a validity that was moved on in time counts.
     for (;;) {
       AwaitNews();
       Reap();
@@ -43,7 +56,8 @@ class Guard {
   }
 
  private:
-  // All, so that only SIGKILL ends a guard: a fault that is blocked ends the process, too.
+  // All signals, so that a terminal's reach the command alone. A blocked fault still ends the
+  // guard.
   void BlockSignals() {
     prctl(PR_SET_NAME, "nowcalls-guard");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -62,6 +76,7 @@ class Guard {
   void Start() {
     int report[2];  // Closed by a successful exec.
     if (children_ < 0 || pipe2(report, O_CLOEXEC) != 0) Refuse(errno);
+    // The command, up to its exec.
     const pid_t guard = getpid();
     command_ = fork();
     if (command_ < 0) Refuse(errno);
@@ -81,6 +96,7 @@ class Guard {
       [[maybe_unused]] const ssize_t written = write(report[1], &error, sizeof(error));
       _exit(127);
     }
+    // The guard: an end of the pipe without bytes means that exec succeeded.
     close(report[1]);
     int error = 0;
     const bool failed = read(report[0], &error, sizeof(error)) == sizeof(error);
@@ -106,6 +122,8 @@ class Guard {
   }
 
   void AwaitNews() {
+    // Sleeps until a child, an order, the next kill, or the clock; never trusts poll beyond
+    // kLookMs.
     int64_t timeout_ms = -1;
     if (killing_) {
       timeout_ms = kill_again_ms_;
@@ -173,6 +191,7 @@ class Guard {
     if (now_ms >= kill_at_ms_) killing_ = true;
   }
 
+  // Once: later orders of a validity are of no use to a lost token.
   void Lose() {
     valid_to_ms_ = INT64_MAX;
     if (guarded_.on_lost == OnLost::kIgnore || command_ < 0) return;
@@ -193,7 +212,7 @@ class Guard {
     idle_kills_ = SignalDescendants(SIGKILL) > 0 ? 0 : idle_kills_ + 1;
   }
 
-  // Whether all that the command started has ended, or may outlive it. Ends what has not.
+  // Whether all descendants have ended, or may outlive the command. Ends the others.
   bool NothingIsLeft() {
     if (guarded_.on_lost == OnLost::kIgnore) return true;
     if (waitpid(-1, nullptr, WNOHANG) < 0) return true;

@@ -20,7 +20,7 @@ std::string FromEnvironment(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-// Whether all output is where it belongs; complains if not.
+// Whether all output was written; complains if not.
 bool Written() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
   std::fputs("nowcalls: writing the output failed\n", stderr);

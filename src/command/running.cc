@@ -25,7 +25,7 @@ bool IsOneOf(int number, std::initializer_list<int> numbers) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
-// What is neither ignored nor of a fault, and SIGCHLD.
+// Signals that are neither ignored nor faults; SIGCHLD is one of them.
 sigset_t ReadSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -38,8 +38,8 @@ sigset_t ReadSignals() {
   return signals;
 }
 
-// A terminal signals the whole process group, and the command is in it. When a line is hung up it
-// signals the leader of the session alone.
+// A terminal signals the whole process group, which the command is in. On hangup it signals the
+// leader of the session alone, so that leader passes the signal on.
 bool CameToTheCommand(const signalfd_siginfo& signal) {
   const int number = static_cast<int>(signal.ssi_signo);
   if (signal.ssi_code != SI_KERNEL) return false;
@@ -53,7 +53,7 @@ bool AsksToEnd(int number) {
                  {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU});
 }
 
-// Of children: the guard, which has reported before, and orphans.
+// Reaps the guard, which has reported before, and orphans.
 void ReapAll() {
   while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
 }
@@ -65,7 +65,7 @@ Ended EndedWith(int status, bool was_lost) {
           .was_lost = was_lost};
 }
 
-// That of this process, with `variables` added or replaced.
+// The environment of this process, with `variables` added or replaced.
 std::vector<std::string> EnvironmentWith(
     const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> merged;
@@ -98,7 +98,7 @@ Running::Running(OnLost on_lost, bool to_all) : on_lost_(on_lost), to_all_(to_al
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t signals = ReadSignals();
   sigset_t blocked = signals;
-  // Ignoring it would have the command ignore it, too.
+  // SIGPIPE is blocked and not read: if it were ignored, the command would ignore it, too.
   sigdelset(&signals, SIGPIPE);
   sigprocmask(SIG_BLOCK, &blocked, &before_);
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -130,6 +130,7 @@ int Running::Start(const std::vector<std::string>& argv,
   if (signal_fd_ < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return errno;
   }
+  // All memory before the fork: the client's threads may hold the allocator's lock.
   std::vector<std::string> arguments = argv;
   std::vector<std::string> environment = EnvironmentWith(variables);
   const std::vector<char*> argument_pointers = Pointers(&arguments);
@@ -148,6 +149,7 @@ int Running::Start(const std::vector<std::string>& argv,
   close(ends[1]);
   guard_fd_ = ends[0];
   if (guard < 0) return error;
+  // The first report says whether the command runs. None: the guard died.
   GuardReport report;
   if (recv(guard_fd_, &report, sizeof(report), 0) != sizeof(report)) return ECHILD;
   return report.value;
@@ -194,8 +196,9 @@ std::optional<Ended> Running::TakeReports() {
   }
 }
 
-// The guard was killed. Who holds the command no longer is this process, so the command ends: it
-// and what it started have become children of this process.
+// The guard was killed, so nothing would end the command with its token. Its descendants have
+// become
+// children of this process, which ends them all.
 Ended Running::EndWithoutGuard() {
   while (SignalDescendants(SIGKILL) > 0) {
     poll(nullptr, 0, 10);
@@ -208,6 +211,7 @@ void Running::Order(const GuardOrder& order) const {
   send(guard_fd_, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+// Pending with its default action, the signal ends the process as soon as it is unblocked.
 void EndBySigint() {
   signal(SIGINT, SIG_DFL);
   sigset_t signals;

@@ -31,6 +31,7 @@ sigset_t Signals() {
 }  // namespace
 
 Terminal::Terminal() {
+  // Signals before the screen changes: none can leave it changed.
   const sigset_t signals = Signals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -67,6 +68,7 @@ void Terminal::Measure() {
 }
 
 void Terminal::Show(const std::vector<std::string>& lines) const {
+  // From the top, each line cleared behind its text, then the rest: no flicker.
   std::string frame = "\x1b[H";
   for (size_t i = 0; i < lines.size(); ++i) frame += (i > 0 ? "\r\n" : "") + lines[i] + "\x1b[K";
   Put(frame + "\x1b[J");
@@ -100,6 +102,7 @@ Key Terminal::TakePressed() {
 Key Terminal::OfSignal() {
   signalfd_siginfo signal{};
   if (read(signal_fd_, &signal, sizeof(signal)) != sizeof(signal)) return Key::kNone;
+  // Ctrl-Z: the shell gets its screen, and this one returns when the process continues.
   if (signal.ssi_signo == SIGTSTP) {
     Leave();
     raise(SIGSTOP);

@@ -108,7 +108,7 @@ std::string HeadRow(int left_out) {
   return Row(' ', left_out, titles, "RESOURCE");
 }
 
-// Whose a token or a wait is. The instance tells processes of one client id apart.
+// The holder of a token or a wait. The instance tells processes of one client id apart.
 template <typename Row>
 std::string Holder(const Row& row) {
   const std::string instance = row.instance ? " #" + std::to_string(*row.instance) : "";
@@ -146,7 +146,7 @@ std::string Head(const TopSnapshot& snapshot, const TopState& state) {
          " waiting";
 }
 
-// Of the characters of a line that are ASCII or were escaped; a longer one is cut.
+// Cuts a line behind `columns` characters of UTF-8, each of one column.
 void Cut(size_t columns, std::string* line) {
   size_t shown = 0;
   for (size_t i = 0; i < line->size(); ++i) {
@@ -165,7 +165,7 @@ void TopRates::Take(const TopSnapshot& snapshot) {
     rate.granted = flow.counters ? flow.counters->granted : 0;
     rate.refused = Refused(flow);
     const auto before = rates_.find(wire::KeyOf(flow));
-    // Counters begin anew with a server.
+    // A restarted server counts from 0: no rate until the next snapshot.
     if (before == rates_.end() || seconds <= 0 || rate.granted < before->second.granted) continue;
     if (rate.refused < before->second.refused) continue;
     rate.granted_per_s = static_cast<double>(rate.granted - before->second.granted) / seconds;
@@ -199,7 +199,7 @@ std::vector<std::string> TopLines(const TopSnapshot& snapshot, const TopRates& r
   std::vector<std::string> details;
   if (state.chosen != 0) details = Details(snapshot, state.chosen);
   const size_t room = rows > kHeadLines ? rows - kHeadLines : 0;
-  // The list keeps at least half of the room.
+  // Below the head, the list keeps at least half of the room; the selected row is always in view.
   const size_t for_details = std::min(details.size(), room / 2);
   const size_t shown = std::min(snapshot.flows.size(), room - for_details);
   const size_t first = state.selected < shown ? 0 : state.selected - shown + 1;

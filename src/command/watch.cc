@@ -70,7 +70,7 @@ Result<double> RoundTrip(const Arguments& arguments, std::unique_ptr<BlockingCli
   return static_cast<double>(MonotonicNs() - begin_ns) / 1e6;
 }
 
-// As many as top shows. A server whose pages never end, or come slowly, is left.
+// At most kFlowsMax flows. Gives up a server whose pages never end, or come too slowly.
 Result<std::vector<wire::FlowRow>> AllFlows(BlockingClient* client, int64_t deadline_ms) {
   std::vector<wire::FlowRow> flows;
   uint64_t cursor = 0;
@@ -88,6 +88,7 @@ Result<std::vector<wire::FlowRow>> AllFlows(BlockingClient* client, int64_t dead
 }
 
 Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen, int64_t timeout_ms) {
+  // The clock first: ages and deadlines of the rows are on the ledger's clock.
   TopSnapshot snapshot;
   const Result<uint64_t> ledger_ms = client->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();
@@ -114,6 +115,7 @@ class Watch {
     if (!arguments.flows.empty()) state_.chosen = arguments.flows.front().flow.value;
   }
 
+  // A failure keeps the old figures and says so in the line of problems.
   Status LookAgain() {
     Status status;
     if (client_ == nullptr) {
@@ -211,7 +213,7 @@ void PrintFlow(const Arguments& arguments, const wire::FlowRow& flow) {
   }
 }
 
-// That of the flow that top was asked for, unless the server knows it or is not there to tell.
+// The server's error if top was asked for an unknown flow; Ok if no server is reached.
 Status UnknownFlow(const Arguments& arguments) {
   if (arguments.flows.empty()) return {};
   const auto client = Connect(arguments);
