@@ -97,7 +97,7 @@ std::string WrongGrant(const AcquireCall& call, const wire::AcquireAllReply& rep
   return {};
 }
 
-// Whether less than half of a grant's time may be left, since its acquire has waited.
+// Whether less than half of a grant's time may be left, counted from the sending of its acquire.
 // `contact_ms`: when the latest answered request was sent.
 bool IsLate(const AcquireCall& call, const wire::AcquireAllReply& reply, int64_t contact_ms,
             int64_t now_ms) {

@@ -56,8 +56,8 @@ class Guard {
   }
 
  private:
-  // All signals, so that a terminal's reach the command alone. A blocked fault still ends the
-  // guard.
+  // All signals: a terminal's go past the guard to the command. Only SIGKILL and faults end a
+  // guard: a blocked fault ends the process, too.
   void BlockSignals() {
     prctl(PR_SET_NAME, "nowcalls-guard");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -122,8 +122,8 @@ class Guard {
   }
 
   void AwaitNews() {
-    // Sleeps until a child, an order, the next kill, or the clock; never trusts poll beyond
-    // kLookMs.
+    // Sleeps until a child ends, an order comes, or a kill or the clock is due. With a time it
+    // sleeps at most kLookMs.
     int64_t timeout_ms = -1;
     if (killing_) {
       timeout_ms = kill_again_ms_;

@@ -25,7 +25,9 @@ bool IsOneOf(int number, std::initializer_list<int> numbers) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
-// Signals that are neither ignored nor faults; SIGCHLD is one of them.
+// Signals that are neither ignored nor faults; SIGCHLD is one of them. A signalfd would read
+// ignored
+// signals, too.
 sigset_t ReadSignals() {
   sigset_t signals;
   sigemptyset(&signals);
