@@ -14,7 +14,7 @@
 // until the child exits or calls exec, even if the parent ends.
 //
 // After a broken connection, or a restart of the server, the client dials again after random pauses
-// of up to 2 s, resumes its session, asks unanswered acquires and releases again, and keeps its
+// of up to 2 s. It resumes its session, asks unanswered acquires and releases again, and keeps its
 // permits (tools/manual/clients.md).
 #ifndef NOWCALLS_CLIENT_H_
 #define NOWCALLS_CLIENT_H_
