@@ -1,7 +1,6 @@
-// BufferPool: memory of buffers between two uses. The hot path allocates nothing, and idle
-// connections hold nothing.
+// BufferPool: memory of buffers between two uses.
 //
-// Thread: loop. It keeps at most kSpareMax buffers of at most kCapacityMax bytes (32 MiB in all).
+// Thread: loop. Keeps at most kSpareMax buffers of at most kCapacityMax bytes: 32 MiB.
 #ifndef NOWCALLS_ENGINE_BUFFER_POOL_H_
 #define NOWCALLS_ENGINE_BUFFER_POOL_H_
 
@@ -14,7 +13,7 @@ namespace nowcalls::engine {
 
 class BufferPool {
  public:
-  // Gives `buffer` memory of an earlier use if it has none.
+  // Gives `buffer` spare memory if it has none.
   void Lend(wire::OutputBuffer* buffer) {
     if (buffer->capacity() > 0 || spare_.empty()) return;
     buffer->swap(spare_.back());

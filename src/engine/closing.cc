@@ -17,9 +17,10 @@ Closing::Closing(core::Core* core, Driver* driver, Batches* batches, Inputs* inp
 
 void Closing::End(Connection* connection) {
   connection->state = ConnectionState::kEnding;
+  // Input that is not taken yet stays unanswered.
   inputs_->Drop(connection);
-  // The peer cannot give back what it is given, so it is given no more. If nothing keeps the
-  // connection open, EndSession does the same.
+  // The peer can release nothing any more, so it is granted nothing more. If no reply keeps the
+  // connection open, EndSession drops the waiters.
   if (connection->requests_in_flight() > 0) {
     core_->DropWaiters(batches_->Step(), connection->id);
     late_->Send();
@@ -41,6 +42,7 @@ void Closing::Refuse(Connection* connection, const std::string& why) {
 
 void Closing::Abort(Connection* connection, const std::string& why) {
   Log(*connection, why);
+  // Closed first: the calls below may make replies, and a closed connection gets none.
   connection->state = ConnectionState::kClosed;
   inputs_->Drop(connection);
   outputs_->SetKept(connection, 0);
@@ -50,11 +52,13 @@ void Closing::Abort(Connection* connection, const std::string& why) {
 
 void Closing::CloseIfAnswered(Connection* connection) {
   if (connection->closed() || connection->requests_in_flight() > 0) return;
-  // The answer to a backup needs no session, and may be long in coming.
+  // A backup takes long, and its answer needs no session: the session need not wait for it.
   if (connection->owes_answer) return EndSession(connection);
+  // The last answers go to the driver before Close, which sends what it buffers.
   outputs_->Flush(connection);
   if (connection->closed()) return;  // The peer does not read, and Flush has aborted it.
   connection->state = ConnectionState::kClosed;
+  // From here the driver times the peer out.
   outputs_->LeaveToDriver(connection);
   EndSession(connection);
   driver_->Close(connection->id, /*flush=*/true);
@@ -62,6 +66,7 @@ void Closing::CloseIfAnswered(Connection* connection) {
 
 void Closing::EndSession(Connection* connection) {
   if (connection->session == core::kNoSession) return;
+  // Forget first: it finds the listener by its session.
   late_->Forget(*connection);
   core_->Goodbye(batches_->Step(), connection->session, connection->id, "@" + connection->peer);
   connection->session = core::kNoSession;

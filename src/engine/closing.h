@@ -1,7 +1,7 @@
 // Closing: how connections end.
 //
-// Thread: loop. Three ways: End answers what was asked and then closes; Refuse tells the peer why
-// and then ends; Abort closes at once.
+// Thread: loop. End answers what was asked, then closes. Refuse tells the peer why, then ends.
+// Abort closes at once. `why` continues "connection HOST:PORT ".
 #ifndef NOWCALLS_ENGINE_CLOSING_H_
 #define NOWCALLS_ENGINE_CLOSING_H_
 
@@ -23,17 +23,14 @@ class Closing {
   Closing(core::Core* core, Driver* driver, Batches* batches, Inputs* inputs, Outputs* outputs,
           LateAnswers* late);
 
-  // Takes nothing more from the connection, and closes it when what it asked is answered. Its
-  // acquires that wait leave the queue unanswered.
+  // Takes no more input. Acquires that wait leave the queue unanswered.
   void End(Connection* connection);
-  // End, with a line in the log: "connection HOST:PORT WHY; closing it". The peer must have been
-  // told.
+  // End, and logs `why`. REQUIRES: the peer was told.
   void EndRefused(Connection* connection, const std::string& why);
-  // Tells the peer and ends the connection, because it `why`.
   void Refuse(Connection* connection, const std::string& why);
   void Abort(Connection* connection, const std::string& why);
 
-  // REQUIRES: the connection is ending. Answers may have left since.
+  // Call when answers may have left. REQUIRES: the connection is ending.
   void CloseIfAnswered(Connection* connection);
   void EndSession(Connection* connection);
 

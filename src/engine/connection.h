@@ -1,8 +1,7 @@
-// Connection: the state of one client connection, whatever protocol it speaks.
+// Connection: the state of one client connection, of any protocol.
 //
-// Thread: loop. A quiet connection holds no buffer: the engine's BufferPool lends buffers and takes
-// empty ones back. Each group of members belongs to the class that is named above it; other classes
-// read these members, and do not write them.
+// Thread: loop. Only the class named above a group of members writes them. A quiet connection holds
+// no buffer (BufferPool).
 #ifndef NOWCALLS_ENGINE_CONNECTION_H_
 #define NOWCALLS_ENGINE_CONNECTION_H_
 
@@ -24,7 +23,7 @@
 
 namespace nowcalls::engine {
 
-// The life of a connection. In every state but kFree the driver may call OnDisconnect (-> free).
+// In every state but kFree the driver may call OnDisconnect (-> free).
 //
 //   free -> open -> ending -> closed -> free
 //           open -----------> closed            (Closing::Abort: at once, answers are lost)
@@ -43,21 +42,18 @@ struct Connection {
   // Closing.
   ConnectionState state = ConnectionState::kFree;
 
-  // The protocol, which Inputs makes when the first byte has arrived. The protocol writes the
-  // session, what hello asked for, and whether it owes an answer that no commit brings (a
-  // backup's).
+  // Inputs makes the protocol, which writes the members below; Closing resets the session.
   std::unique_ptr<Protocol> protocol;
   core::SessionSlot session = core::kNoSession;
-  bool owes_answer = false;
+  bool owes_answer = false;  // An answer that no commit brings: a backup's.
   bool wants_terms = false;  // Of its tokens: see `hello` in wire/PROTOCOL.md.
 
-  // Lines. While the input waits, the driver does not read.
+  // Lines. The driver does not read while input waits.
   InputWaits input_waits = InputWaits::kNothing;
   Connection* queue_prev = nullptr;  // Of the ConnectionQueue in which it stands.
   Connection* queue_next = nullptr;
 
-  // Inputs and HeldInput. `input` holds bytes that are not taken yet, behind `input_taken` bytes
-  // that are.
+  // Inputs and HeldInput. The first `input_taken` bytes of `input` are done with.
   bool in_message = false;  // The protocol has seen the beginning of a message, but not its end.
   wire::OutputBuffer input;
   size_t input_taken = 0;
@@ -67,7 +63,7 @@ struct Connection {
   // Outputs.
   bool dirty = false;        // In the list of connections to flush.
   wire::OutputBuffer ready;  // Leaves at the end of the turn.
-  // Replies that wait for a commit, and their number, by batch.
+  // Replies waiting for a commit, and their number, by batch.
   std::array<wire::OutputBuffer, Batches::kCount> waiting;
   std::array<uint32_t, Batches::kCount> waiting_replies{};
   size_t waiting_bytes = 0;  // Of all `waiting`, as Outputs counted last.
@@ -84,9 +80,8 @@ struct Connection {
   }
 };
 
-// A connection whose peer has kept the server waiting since that moment.
 struct SlowPeer {
-  Instant since;
+  Instant since;  // The server waits for the peer since then.
   ConnectionId id = 0;
 };
 

@@ -1,6 +1,6 @@
 // Connections: every connection by its id.
 //
-// Thread: loop. A connection stays at its address from Add to Remove. Ids are reused.
+// Thread: loop. Owns the connections; addresses are stable from Add to Remove. Ids are reused.
 #ifndef NOWCALLS_ENGINE_CONNECTIONS_H_
 #define NOWCALLS_ENGINE_CONNECTIONS_H_
 
@@ -32,24 +32,22 @@ class Connections {
     return &connection;
   }
 
-  // REQUIRES: nothing refers to the connection any more.
-  void Remove(Connection* connection) {
+  void Remove(Connection* connection) {  // REQUIRES: nothing refers to it.
     free_.push_back(connection->id);
     *connection = Connection{};
     --count_;
   }
 
-  // The connection may be free. REQUIRES: the id was given out once.
+  // May be free. REQUIRES: Add returned the id once.
   Connection* Get(ConnectionId id) { return &all_[id]; }
-  // REQUIRES: the connection is not free.
+  // REQUIRES: not free.
   Connection* GetUsed(ConnectionId id) {
     NOWCALLS_CHECK(all_[id].state != ConnectionState::kFree);
     return &all_[id];
   }
 
   uint32_t count() const { return count_; }
-  // Free ones included.
-  const std::deque<Connection>& all() const { return all_; }
+  const std::deque<Connection>& all() const { return all_; }  // Free ones included.
 
  private:
   std::deque<Connection> all_;

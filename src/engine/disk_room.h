@@ -1,7 +1,7 @@
-// DiskRoom: whether the ledger's file system has room for new tokens. It has two watermarks, so
-// that a disk which stays near one of them does not change the answer with each look.
+// DiskRoom: whether the ledger's file system has room for new tokens. Between its two watermarks
+// the answer stays as it was.
 //
-// Thread: loop. Each look is passed in; it keeps no clock.
+// Thread: loop. Each look is passed in; no clock.
 #ifndef NOWCALLS_ENGINE_DISK_ROOM_H_
 #define NOWCALLS_ENGINE_DISK_ROOM_H_
 
@@ -15,20 +15,20 @@ namespace nowcalls::engine {
 
 class DiskRoom {
  public:
-  // Each new data file and log takes an inode. A start and a flush need some at once.
+  // Inodes: each data file and log takes one. A start and a flush need several at once.
   static constexpr uint64_t kFilesLow = 64;
   static constexpr uint64_t kFilesHigh = 128;
 
   explicit DiskRoom(const Limits& limits) { SetMarks(limits); }
 
-  // For the looks from the next Update on.
+  // From the next Update on.
   void SetMarks(const Limits& limits) {
     low_bytes_ = limits.disk_free_low_bytes;
     high_bytes_ = limits.disk_free_high();
   }
 
-  // Returns the line to log; empty unless low() has changed. A file system that does not tell its
-  // free bytes changes nothing; one that does not tell its free inodes has enough.
+  // Returns the line to log; empty unless low() changed. Unknown free bytes change nothing; unknown
+  // free inodes are enough.
   std::string Update(std::optional<uint64_t> free_bytes,
                      std::optional<uint64_t> free_files = std::nullopt) {
     free_bytes_ = free_bytes;

@@ -1,7 +1,7 @@
-// Driver: what the engine needs from the world around it.
+// Driver: what the engine needs from its surroundings. The libuv server, tests and the simulator
+// implement it.
 //
-// Thread: loop. The libuv server, tests and the simulator implement it. Every call comes from
-// within an Engine call; none may call the engine back.
+// Thread: loop, within an Engine call. No method may call the engine back.
 #ifndef NOWCALLS_ENGINE_DRIVER_H_
 #define NOWCALLS_ENGINE_DRIVER_H_
 
@@ -16,7 +16,7 @@
 
 namespace nowcalls::engine {
 
-// Names an open connection; given by Engine::OnConnect, free for reuse after OnDisconnect.
+// From Engine::OnConnect; reused after OnDisconnect.
 using ConnectionId = uint32_t;
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
@@ -38,25 +38,22 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Sends the outputs of a turn without blocking, behind what was sent before; no connection is
-  // named twice. Copies what a socket does not take at once. `kept`: bytes still buffered of the
-  // connection. Call Engine::OnSent whenever that number falls.
+  // Sends outputs behind earlier ones, without blocking; no connection comes twice. Buffers bytes
+  // that a socket does not take, and sets `kept` to all that are buffered of the connection. Call
+  // Engine::OnSent whenever it falls.
   virtual void Write(std::span<Output> outputs) = 0;
 
-  // Ends the connection: after sending what is buffered if `flush`, else at once. Of a connection
-  // that is being flushed the engine may call Close once more, without `flush`, and nothing else.
-  // The driver still calls OnDisconnect once, later and not from within this call.
+  // Closes: after the buffered bytes if `flush`, else at once. During a flush the engine may only
+  // Close once more, without `flush`. Call OnDisconnect once, after this call.
   virtual void Close(ConnectionId id, bool flush) = 0;
 
-  // Stops or resumes reading from the connection: backpressure. Doing it twice is doing it once.
-  virtual void SetReading(ConnectionId id, bool on) = 0;
+  virtual void SetReading(ConnectionId id, bool on) = 0;  // Backpressure. Idempotent.
 
-  // Begins a backup beside the loop, and logs it; Engine::OnBackupDone reports its end.
+  // Begins a backup beside the loop, which Engine::OnBackupDone ends, and logs it.
   // kResourceExhausted: one is under way, or the server ends.
   virtual Status BeginBackup(const BackupJob& job) = 0;
 
-  // Logs a line. `topic` bounds how many lines of its kind a second are logged; `fields` stand
-  // beside the message in a JSON log.
+  // `topic` bounds the lines a second; `fields` stand beside the message in a JSON log.
   virtual void Log(LogLevel level, LogTopic topic, std::string_view message,
                    const LogFields& fields) = 0;
 };

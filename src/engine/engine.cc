@@ -17,6 +17,7 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       started(now),
       disk(options.limits),
       batches(core, options.limits),
+      // Parts know each other in cycles: constructors only store pointers to parts that come later.
       outputs(options.limits, driver, &connections, &batches, &buffers, &closing),
       late(core, &connections, &outputs),
       closing(core, driver, &batches, &inputs, &outputs, &late),
@@ -36,12 +37,14 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
 // Closes connections whose peers send or read too slowly.
 void Engine::Impl::CloseTooSlow() {
   const Instant now = batches.now();
+  // A peer that stops within a message can still read: it is told why.
   const int64_t message_ms = options.limits.message_incomplete_ms;
   for (auto slow = inputs.OldestIncomplete(); slow && slow->since + message_ms <= now;
        slow = inputs.OldestIncomplete()) {
     closing.Refuse(connections.Get(slow->id),
                    "did not complete a message within " + std::to_string(message_ms) + " ms");
   }
+  // A peer that does not read would not see an answer: its connection closes at once.
   const int64_t stalled_ms = options.limits.output_stalled_ms;
   for (auto slow = outputs.OldestStalled(); slow && slow->since + stalled_ms <= now;
        slow = outputs.OldestStalled()) {
@@ -66,6 +69,7 @@ Engine::~Engine() = default;
 
 std::optional<ConnectionId> Engine::OnConnect(std::string_view peer, Instant now) {
   impl_->batches.SetNow(now);
+  // Invariant 8: each connection may hold buffers, so their number is bounded.
   if (impl_->connections.count() >= impl_->options.limits.connections_max) return std::nullopt;
   return impl_->connections.Add(peer)->id;
 }
@@ -86,6 +90,7 @@ void Engine::OnSent(ConnectionId id, size_t kept, Instant now) {
   impl_->batches.SetNow(now);
   Connection* connection = impl_->connections.GetUsed(id);
   impl_->outputs.SetKept(connection, kept);
+  // The peer reads again: its input goes on, behind the connections that wait for a turn already.
   if (connection->input_waits == InputWaits::kForPeer && kept < kKeptPauseBytes) {
     impl_->inputs.lines()->WaitForTurn(connection);
   }
@@ -94,6 +99,7 @@ void Engine::OnSent(ConnectionId id, size_t kept, Instant now) {
 void Engine::OnDisconnect(ConnectionId id, Instant now) {
   impl_->batches.SetNow(now);
   Connection* connection = impl_->connections.GetUsed(id);
+  // Every part forgets the connection before Remove: the next OnConnect may get its id.
   impl_->closing.EndSession(connection);
   impl_->inputs.Drop(connection);
   impl_->outputs.Forget(connection);
@@ -119,6 +125,7 @@ void Engine::OnTime(Instant now) {
     impl_->core->OnTime(step);
     impl_->batches.CountDue(step);
   }
+  // Waits may have ended: by time, or by the room of tokens that ended.
   impl_->late.Send();
 }
 
@@ -128,12 +135,15 @@ void Engine::CloseTooSlow(Instant now) {
 }
 
 Instant Engine::NextDeadline() const {
+  // Left-over input wants the next turn at once.
   if (input_waits()) return Instant{0};
+  // Deadlines of due tokens wait for room in the batch: an earlier alarm would find none.
   Instant next = kNever;
   if (impl_->due_may_end()) {
     next = std::min(impl_->core->NextDeadline(false),
                     std::max(impl_->core->NextDeadline(true), impl_->batches.RoomForDueAt()));
   }
+  // During a commit no mark can be sealed; the turn of OnCommitDone asks again.
   if (!impl_->batches.committing()) next = std::min(next, impl_->core->NextMark());
   const Limits& limits = impl_->options.limits;
   if (const auto slow = impl_->inputs.OldestIncomplete()) {
@@ -147,6 +157,7 @@ Instant Engine::NextDeadline() const {
 
 void Engine::TurnEnd() {
   impl_->late.Send();  // Of rules that a source has replaced.
+  // Flush before the notices: it may abort connections, and a mass of lost sessions is a notice.
   impl_->outputs.FlushAll();
   impl_->inputs.BeginTurn();
   impl_->LogNotices();
@@ -180,10 +191,11 @@ RuleSink* Engine::RulesAt(Instant now) {
 // --- The commit path. ---
 
 const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant now) {
-  // A batch is sealed no earlier than what is in it was decided, whichever clock the driver reads.
+  // Never seal a batch earlier than its decisions, whichever clock the driver reads.
   impl_->batches.SetNow(std::max(impl_->batches.now(), now));
   const ledger::CommitBatch* batch =
       impl_->batches.Begin(clock, /*may_be_last=*/impl_->shutting_down);
+  // The next batch is empty: input that waited for room in the last one goes on.
   if (batch != nullptr) impl_->inputs.lines()->AfterBegin();
   return batch;
 }
@@ -191,13 +203,16 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
 void Engine::OnCommitDone(Instant now) {
   impl_->batches.SetNow(now);
   const size_t done = impl_->batches.End();
+  // The replies of the batch become ready and leave with TurnEnd (invariant 1).
   for (const ConnectionId id : impl_->outputs.Committed(done)) {
     Connection* connection = impl_->connections.Get(id);
+    // Its last answer may be among them; the other batch may still hold some.
     if (connection->state == ConnectionState::kEnding) impl_->closing.CloseIfAnswered(connection);
     if (connection->input_waits == InputWaits::kForReplies) {
       impl_->inputs.lines()->WaitForTurn(connection);
     }
   }
+  // Committed replies no longer count as waiting: long replies have room again.
   impl_->inputs.lines()->AfterCommit();
 }
 
@@ -209,7 +224,8 @@ bool Engine::idle() const {
 
 void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& made, Instant now) {
   impl_->batches.SetNow(now);
-  // Only one backup is made at a time, so whoever has this id now and waits for one has asked.
+  // The id may belong to another connection by now. One backup is made at a time, so a connection
+  // that waits for one is the asker. What a backup holds was committed before: no gate.
   Connection* connection = impl_->connections.Get(asker);
   if (connection->protocol != nullptr) connection->protocol->AnswerBackup(connection, made);
   if (connection->state == ConnectionState::kEnding) impl_->closing.CloseIfAnswered(connection);
@@ -225,10 +241,12 @@ void Engine::SetOptions(const core::CoreOptions& options) {
   impl_->options.limits = options.limits;
   impl_->core->SetOptions(options);
   impl_->disk.SetMarks(options.limits);
+  // Judge the last look by the new marks at once.
   OnDiskSpace(impl_->disk.free_bytes(), impl_->disk.free_files());
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
+  // Without room for their ends no due tokens are searched for.
   if (!impl_->due_may_end()) return std::nullopt;
   return impl_->core->BeginScan(now);
 }

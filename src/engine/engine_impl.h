@@ -1,15 +1,6 @@
 // Engine::Impl: the parts of the engine, put together. Internal to src/engine.
 //
-// Thread: loop. Each part owns its members and knows the parts that it is given:
-//
-//   Connections   every connection by its id
-//   Batches       the open commit batch, the sealed one, and the moment of the call
-//   Inputs        bytes become messages, in turns; it owns Lines and HeldInput
-//   Protocols     what a connection speaks; rpc::Service serves MessagePack-RPC, and
-//                 sentinel::Service Sentinel's frames
-//   Outputs       replies that wait, replies that leave; it owns KeptOutput
-//   LateAnswers   answers of acquires that waited
-//   Closing       how connections end
+// Thread: loop. Each part owns its members and knows the parts it is given (README.md).
 #ifndef NOWCALLS_ENGINE_ENGINE_IMPL_H_
 #define NOWCALLS_ENGINE_ENGINE_IMPL_H_
 
@@ -35,7 +26,7 @@ namespace nowcalls::engine {
 struct Engine::Impl {
   Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver, Instant now);
 
-  // The core adds records when tokens become due; with a full batch it waits like all else.
+  // An end is a record: none into a full batch, none while the server ends.
   bool due_may_end() const { return !batches.full() && !shutting_down; }
   void CloseTooSlow();
   void LogNotices() const;

@@ -25,7 +25,7 @@ using enum wire::FigureKind;
 
 Value Count(uint64_t value) { return value; }
 
-// One figure for each word but the first, which is that of none.
+// Skips index 0, which counts nothing: no limit, no reason, kOk.
 template <size_t kCount>
 Value ByWord(const std::array<uint64_t, kCount>& counts, std::string_view (*word)(size_t)) {
   wire::WordCounts by_word;
@@ -49,11 +49,12 @@ Value ByOutcome(const core::FlowCounters& counters) {
   return ByWord(counts, [](size_t i) { return CallOutcomeName(static_cast<CallOutcome>(i)); });
 }
 
-// Connections that have sent nothing yet speak none.
+// A connection that has sent nothing yet has no protocol and is not counted.
 Value ByProtocol(const Source& s) {
   static constexpr auto kWords = std::to_array<std::string_view>({"messagepack_rpc", "sentinel"});
   static_assert(kWords.size() == kProtocolKindCount);
   std::array<uint64_t, kProtocolKindCount> counts{};
+  // A walk over all connections: `info` pays for it (core::Books::looks).
   s.core.books().looks() += s.connections.count();
   for (const Connection& connection : s.connections.all()) {
     if (connection.protocol == nullptr) continue;
@@ -64,7 +65,7 @@ Value ByProtocol(const Source& s) {
   return by_word;
 }
 
-// In the order of the names; last those that do not exist.
+// In the order of kMethodNames; the methods that do not exist come last.
 Value ByMethod(std::span<const uint64_t> requests) {
   wire::WordCounts by_word;
   const auto add = [&](wire::Method method) {
@@ -83,7 +84,7 @@ Value ByRequest(const sentinel::Counters& counters) {
   return by_word;
 }
 
-// What is free for the ledger; unknown if the file system does not tell.
+// Unknown (nil) if the file system does not tell its free bytes.
 Value FreeBytes(const DiskRoom& disk) {
   if (disk.free_bytes().has_value()) return *disk.free_bytes();
   return {};

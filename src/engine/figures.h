@@ -1,8 +1,7 @@
-// The table of figures: what the server says of itself. `info` sends them all, in this order, and
-// PROTOCOL.md documents them with the words of this table (tests/unit/engine/figures_test.cc
-// compares). To add a figure, add its row in figures.cc.
+// The table of figures, one row of figures.cc each. `info` sends all in this order; PROTOCOL.md has
+// the same words (tests/unit/engine/figures_test.cc compares).
 //
-// Thread: loop. A row is constant; a value is read when it is asked for.
+// Thread: loop. Rows are constant; a value is read when asked for.
 #ifndef NOWCALLS_ENGINE_FIGURES_H_
 #define NOWCALLS_ENGINE_FIGURES_H_
 
@@ -21,13 +20,11 @@ namespace nowcalls::engine {
 
 struct EngineOptions;
 
-// What the engine itself counts of the sweep, since the server started.
-struct SweepCounters {
-  uint64_t scans = 0;  // Steps, as the scan thread works on one at a time.
-  uint64_t keys = 0;   // Found by them.
+struct SweepCounters {  // Since the server started.
+  uint64_t scans = 0;   // Steps, as the scan thread works on one at a time.
+  uint64_t keys = 0;    // Found by them.
 };
 
-// What values are read from.
 struct FigureSource {
   const core::Core& core;
   const EngineOptions& options;
@@ -45,10 +42,9 @@ struct Figure : wire::FigureInfo {
 };
 
 std::span<const Figure> Figures();
-// The same without values, for those who know only the wire.
+// Without values, for code that knows only the wire.
 std::span<const wire::FigureInfo> FigureInfos();
-// The values of all figures now, in the order of Figures().
-std::vector<wire::FigureRow> FiguresOf(const FigureSource& source);
+std::vector<wire::FigureRow> FiguresOf(const FigureSource& source);  // In the order of Figures().
 
 }  // namespace nowcalls::engine
 

@@ -5,13 +5,14 @@
 namespace nowcalls::engine {
 namespace {
 
-// The memory of a few bytes that wait may be more than four times as large.
+// Memory that even a few waiting bytes may keep.
 constexpr size_t kSlackBytes = 2048;
 
 }  // namespace
 
-// Memory moves only when it must, not at each visit.
 void HeldInput::Settle(Connection* connection, bool progressed, Instant now) {
+  // All is taken: the memory goes back to the pool. Input that waits for its turn stays in place:
+  // moving the rest at each visit would cost its length each time.
   if (connection->input_taken == connection->input.size()) {
     buffers_->TakeBack(&connection->input);
     connection->input_taken = 0;
@@ -30,8 +31,8 @@ void HeldInput::Drop(Connection* connection, Instant now) {
   NoteIncomplete(connection, /*progressed=*/true, now);
 }
 
-// The limit is on bytes, so the memory must not be that of a longer message before, or of another
-// use.
+// input_total_bytes_max counts bytes. The first byte of a message would keep the 64 KiB of the
+// message before it, so memory is at most four times the bytes, or kSlackBytes.
 void HeldInput::Fit(Connection* connection) {
   const std::string_view left = connection->input_left();
   const size_t fitting = std::max(kSlackBytes, 4 * left.size());
@@ -52,7 +53,8 @@ void HeldInput::Count(Connection* connection) {
   total_ += size - counted;
 }
 
-// Input that waits has no such moment: it is the server that does not read.
+// message_incomplete_ms runs only while the peer owes bytes. Input that waits for the server has no
+// such moment; a message taken starts the clock anew.
 void HeldInput::NoteIncomplete(Connection* connection, bool progressed, Instant now) {
   const bool due = connection->open() && connection->input_waits == InputWaits::kNothing &&
                    !connection->input.empty();

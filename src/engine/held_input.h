@@ -1,7 +1,6 @@
-// HeldInput: the bytes of connections that have arrived and are not taken yet.
+// HeldInput: bytes that have arrived and are not taken yet.
 //
-// Thread: loop. It bounds nothing itself; it tells how much is held in all, which connection holds
-// most, and which message has been incomplete for longest.
+// Thread: loop. Counts only; Inputs keeps the bound (invariant 8).
 #ifndef NOWCALLS_ENGINE_HELD_INPUT_H_
 #define NOWCALLS_ENGINE_HELD_INPUT_H_
 
@@ -26,15 +25,14 @@ class HeldInput {
     buffers_->Lend(&connection->input);
     connection->input.Append(bytes);
   }
-  // After bytes have been added or taken. `progressed`: a message was taken since the last time.
+  // Call after bytes were added or taken. `progressed`: a message was taken since.
   void Settle(Connection* connection, bool progressed, Instant now);
-  // REQUIRES: the connection does not wait.
-  void Drop(Connection* connection, Instant now);
+  void Drop(Connection* connection, Instant now);  // REQUIRES: the connection does not wait.
 
   size_t total() const { return total_; }
-  // The connection that holds most, and its bytes. REQUIRES: total() > 0.
+  // The connection holding most, and its bytes. REQUIRES: total() > 0.
   std::pair<size_t, ConnectionId> Most() const { return *sizes_.rbegin(); }
-  // The connection whose message has been incomplete for longest, if there is one.
+  // The message incomplete for longest; nullopt: none.
   std::optional<SlowPeer> OldestIncomplete() const {
     if (incomplete_.empty()) return std::nullopt;
     return SlowPeer{Instant{incomplete_.begin()->first}, incomplete_.begin()->second};
@@ -47,7 +45,7 @@ class HeldInput {
 
   BufferPool* const buffers_;
   size_t total_ = 0;
-  // Connections by the bytes of their input, and by the moment at which their message began.
+  // By bytes, and by the moment their message began.
   absl::btree_set<std::pair<size_t, ConnectionId>> sizes_;
   absl::btree_set<std::pair<int64_t, ConnectionId>> incomplete_;
 };

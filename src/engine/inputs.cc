@@ -10,12 +10,11 @@
 namespace nowcalls::engine {
 namespace {
 
-// What a connection may do before the next one has its turn: some 60 grants, as many as a client
-// with a pipeline has in flight.
+// The cost of one visit: some 60 grants, as many as a client with a pipeline has in flight.
 constexpr int kVisitCost = 128;
-// Of looks at tables (core::Books::looks).
+// Looks at tables (core::Books::looks) for one unit of cost.
 constexpr uint64_t kLooksPerCost = 8;
-// Of a visit that finds no whole message, or no room for one.
+// The least cost of a visit, even without a whole message, or without room for one.
 constexpr int kEmptyVisitCost = 8;
 
 }  // namespace
@@ -36,13 +35,15 @@ Inputs::Inputs(const Limits& limits, core::Core* core, Driver* driver, Connectio
 
 void Inputs::TakeBytes(Connection* connection, std::string_view bytes) {
   size_t taken = 0;
+  // The hot path: messages are taken where the driver has read them, and nothing is copied. Only a
+  // rest is held.
   if (connection->input.empty()) {
     taken = TakeMessages(connection, bytes, &budget_.new_input_left);
     if (!connection->open()) return;
     if (taken < bytes.size()) held_.Append(connection, bytes.substr(taken));
   } else {
     held_.Append(connection, bytes);
-    // Bytes that the driver had read before it was told to stop wait with the rest.
+    // The driver had read these bytes before it was told to stop: they wait with the rest.
     if (connection->input_waits == InputWaits::kNothing) {
       taken = TakeMessages(connection, connection->input_left(), &budget_.new_input_left);
       if (!connection->open()) return;
@@ -66,30 +67,34 @@ void Inputs::Revisit(Connection* connection, int* turn_left) {
 }
 
 void Inputs::Resume() {
+  // Front first. A visit that leaves input stands at the back again.
   while (!lines_.for_turn().empty() && budget_.old_input_left > 0) {
     Revisit(lines_.for_turn().front(), &budget_.old_input_left);
   }
+  // Once round the line for work: a connection that waits again does not come twice in a turn.
   for (size_t n = lines_.for_work().size(); n > 0 && budget_.work_left > 0; --n) {
     int visit = kVisitCost;
     first_in_line_ = lines_.for_work().front();
     Revisit(lines_.for_work().front(), &visit);
     first_in_line_ = nullptr;
-    // Not all that the visit does is work. It may have to wait for a commit, and do nothing.
+    // A visit also takes messages that are no work, and may do nothing when it waits for a commit.
     budget_.work_left -= std::max(kVisitCost - visit, kEmptyVisitCost);
   }
 }
 
-// Returns how many bytes at the front of `bytes` are done with. If not all, the rest is the
-// beginning of a message, or the connection waits or is not open any more.
+// Returns how many bytes at the front of `bytes` are done with. A rest begins a message, or the
+// connection waits or is not open any more.
 size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int* turn_left) {
   size_t taken = 0;
+  // The first byte of a connection decides its protocol; null if no protocol begins with it.
   if (connection->protocol == nullptr) connection->protocol = protocols_->Make(bytes);
   const int visit_cost = std::min(kVisitCost, *turn_left);
   int left = visit_cost;
   Visit visit{.step = batches_->Step()};
   while (taken < bytes.size()) {
     const std::string_view rest = bytes.substr(taken);
-    // A message that has begun to arrive is done all the same.
+    // Between messages the connection may have to wait. A message that the protocol has begun is
+    // completed first: the splitter is within it.
     if (!connection->in_message) {
       InputWaits waits = WaitsFor(*connection);
       if (waits == InputWaits::kNothing && left <= 0) waits = InputWaits::kForTurn;
@@ -98,6 +103,7 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
         break;
       }
     }
+    // A peer without a protocol cannot be told why; the log has it.
     if (connection->protocol == nullptr) {
       closing_->EndRefused(connection, Protocols::WhyNone(rest.front()));
       return taken;
@@ -107,6 +113,7 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
     if (message.outcome != Taken::Outcome::kTaken) break;
     taken += message.bytes;
   }
+  // Visits without a message cost, too: many connections that send a byte each spend the turn.
   *turn_left -= std::max(visit_cost - left, kEmptyVisitCost);
   if (taken > 0 && connection->session != core::kNoSession) {
     core_->Heard(connection->session, batches_->now());
@@ -114,14 +121,15 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
   return taken;
 }
 
-// One message at the front of `rest`: the protocol does it, its replies are counted, answers to
-// others are sent, and the visit is charged.
+// Takes the message at the front of `rest` and charges the visit.
 Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit* visit,
                       int* visit_left) {
+  // 1. What the message may be, and the counts before it.
   visit->may_work = MayWork(connection);
   visit->may_show = !outputs_->SharesWait(1);
   const size_t made_before = BytesMade(*connection);
   const uint64_t looks_before = batches_->looks();
+  // 2. The protocol does it. Not taken: the connection waits, ends, or lacks bytes.
   const Taken message = connection->protocol->Take(connection, rest, *visit, &why_);
   visit->first = false;
   connection->in_message = message.outcome == Taken::Outcome::kIncomplete;
@@ -129,16 +137,18 @@ Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit* visi
     Leave(connection, rest, message);
     return message;
   }
+  // 3. Its replies count, and waiters that it admitted are answered.
   outputs_->Count(connection);
   late_->Send();
-  // An entry of the history may displace a longer one that was not recorded yet.
+  // 4. The price. Bytes made may have fallen: an entry of the history may displace a longer one
+  // that was not recorded yet.
   const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
   const uint64_t looks = batches_->looks() - looks_before;
   *visit_left -= Charge(message, message.bytes + made, looks);
   return message;
 }
 
-// The message at the front of `rest` was not taken.
+// The message at the front of `rest` was not taken. On kRefused, Take has answered the peer.
 void Inputs::Leave(Connection* connection, std::string_view rest, const Taken& message) {
   switch (message.outcome) {
     case Taken::Outcome::kTaken:
@@ -150,9 +160,9 @@ void Inputs::Leave(Connection* connection, std::string_view rest, const Taken& m
   }
 }
 
-// What the message costs its visit. `bytes` are those of it, its reply and its records, `looks`
-// those of the core (core::Books::looks). Work is taken from the budget of work; after it, the
-// connection stands in line again.
+// Returns what the message costs its visit: base + bytes * per_kib / 1024 + values + looks / 8.
+// `bytes` are those of the message, its reply and its records. Work is paid from its own budget;
+// after it the connection stands in line again.
 int Inputs::Charge(const Taken& message, size_t bytes, uint64_t looks) {
   const Cost& cost = *message.cost;
   const size_t units =
@@ -164,17 +174,18 @@ int Inputs::Charge(const Taken& message, size_t bytes, uint64_t looks) {
   return 1;
 }
 
-// Replies to the connection, and records: a message has made what was added.
+// Bytes of replies to the connection and of records; the growth is what a message has made.
 size_t Inputs::BytesMade(const Connection& connection) const {
   return connection.ready.size() + connection.waiting_bytes + batches_->open_bytes();
 }
 
-// A connection that asks for work stands behind those that wait for it.
+// New work stands behind connections that already wait for work.
 bool Inputs::MayWork(const Connection* connection) const {
   return budget_.work_left > 0 && (lines_.for_work().empty() || first_in_line_ == connection);
 }
 
 InputWaits Inputs::WaitsFor(const Connection& connection) const {
+  // A full batch stops every connection; what follows stops this one.
   if (batches_->full()) return InputWaits::kForBatch;
   if (connection.kept >= kKeptPauseBytes) return InputWaits::kForPeer;
   const size_t waiting = connection.waiting_bytes;
@@ -182,7 +193,7 @@ InputWaits Inputs::WaitsFor(const Connection& connection) const {
       waiting >= outputs_->WaitingMax()) {
     return InputWaits::kForReplies;
   }
-  // What is ready leaves at the end of the turn.
+  // Ready replies leave at the end of the turn, so the next turn has room.
   if (connection.ready.size() + waiting >= kReplyBytesPerTurn) return InputWaits::kForTurn;
   return InputWaits::kNothing;
 }
@@ -199,6 +210,8 @@ size_t Inputs::DropWaiting() {
   return dropped;
 }
 
+// Invariant 8. The connection that holds most is closed, not the one that sent last: many small
+// ones must not suffer for a large one. Its input is dropped, so the loop ends.
 void Inputs::Bound() {
   while (held_.total() > limits_.input_total_bytes_max) {
     const auto [size, id] = held_.Most();

@@ -1,8 +1,7 @@
 // Inputs: bytes of connections become messages, in turns.
 //
-// Thread: loop. A visit takes messages of one connection, as many as a visit and what is left of
-// the turn allow. Input that is left over waits in a line (lines.h), and its connection is not read
-// until it has had its turns. The protocol of the connection does the message (protocol.h).
+// Thread: loop. A visit takes messages of one connection, bounded by its own cost and by the turn's
+// budget. Input left over waits in a line (lines.h), and its connection is not read meanwhile.
 #ifndef NOWCALLS_ENGINE_INPUTS_H_
 #define NOWCALLS_ENGINE_INPUTS_H_
 
@@ -33,15 +32,12 @@ class Inputs {
          LateAnswers* late, Closing* closing);
 
   void TakeBytes(Connection* connection, std::string_view bytes);
-  // Visits connections whose input waits for a turn, within what is left of this one.
+  // Visits connections whose input waits for a turn, within the budget left.
   void Resume();
   void BeginTurn() { budget_ = TurnBudget(); }
 
-  // What has arrived of the connection is left undone.
-  void Drop(Connection* connection);
-  // The same of all that wait for a turn; returns of how many.
-  size_t DropWaiting();
-  // The connection whose message has been incomplete for longest.
+  void Drop(Connection* connection);  // Input that is not taken yet.
+  size_t DropWaiting();               // Of all that wait for a turn; returns their number.
   std::optional<SlowPeer> OldestIncomplete() const { return held_.OldestIncomplete(); }
 
   Lines* lines() { return &lines_; }

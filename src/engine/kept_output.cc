@@ -3,7 +3,7 @@
 namespace nowcalls::engine {
 
 void KeptOutput::Set(Connection* connection, size_t kept, Instant now) {
-  // Bytes written behind buffered ones are no progress.
+  // Only a falling number is progress: bytes written behind buffered ones are none.
   const bool progressed = kept < connection->kept;
   if (kept != connection->kept) {
     if (connection->kept > 0) sizes_.erase({connection->kept, connection->id});
@@ -11,6 +11,7 @@ void KeptOutput::Set(Connection* connection, size_t kept, Instant now) {
   }
   total_ += kept - connection->kept;
   connection->kept = kept;
+  // Progress starts the clock of output_stalled_ms anew; an empty buffer has none.
   if (progressed || kept == 0) StopClock(connection);
   if (kept > 0 && !connection->kept_since) {
     connection->kept_since = now;

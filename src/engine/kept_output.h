@@ -1,7 +1,6 @@
-// KeptOutput: the replies that the driver buffers because their peers do not read them.
+// KeptOutput: bytes of replies that the driver buffers because peers do not read them.
 //
-// Thread: loop. It tells how much is buffered in all, of which connection most, and which
-// connection has not taken a byte for longest.
+// Thread: loop. Counts only; Outputs keeps the bounds.
 #ifndef NOWCALLS_ENGINE_KEPT_OUTPUT_H_
 #define NOWCALLS_ENGINE_KEPT_OUTPUT_H_
 
@@ -18,15 +17,13 @@ namespace nowcalls::engine {
 
 class KeptOutput {
  public:
-  // `kept` bytes of the connection are buffered now.
   void Set(Connection* connection, size_t kept, Instant now);
-  // The connection is not among the stalled ones any more, whatever it does.
-  void StopClock(Connection* connection);
+  void StopClock(Connection* connection);  // The connection no longer counts as stalled.
 
   size_t total() const { return total_; }
-  // The connection of which most is buffered, and the bytes. REQUIRES: total() > 0.
+  // The connection with most buffered, and its bytes. REQUIRES: total() > 0.
   std::pair<size_t, ConnectionId> Most() const { return *sizes_.rbegin(); }
-  // The connection that has not taken a byte for longest, if there is one.
+  // The peer that has taken no byte for longest; nullopt: none.
   std::optional<SlowPeer> OldestStalled() const {
     if (stalled_.empty()) return std::nullopt;
     return SlowPeer{Instant{stalled_.begin()->first}, stalled_.begin()->second};

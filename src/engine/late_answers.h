@@ -1,7 +1,6 @@
-// LateAnswers: brings the answers of acquires that waited to their connections, and tells those
-// that asked for it of tokens that were taken back.
+// LateAnswers: answers to acquires that waited, and notices of lost tokens.
 //
-// Thread: loop. Almost every call of the core may end waits or tokens, so Send follows each.
+// Thread: loop. Send follows every call of the core: almost all may end waits or tokens.
 #ifndef NOWCALLS_ENGINE_LATE_ANSWERS_H_
 #define NOWCALLS_ENGINE_LATE_ANSWERS_H_
 
@@ -25,11 +24,11 @@ class LateAnswers {
     if (core_->books().sessions().has_losses()) TellLosses();
   }
 
-  // Losses of the connection's session are told to it, until Forget.
+  // Tells it the losses of its session, until Forget.
   void Listen(const Connection& connection) {
     listeners_[connection.session].push_back(connection.id);
   }
-  // The connection leaves its session.
+  // Call before the connection leaves its session.
   void Forget(const Connection& connection) {
     const auto found = listeners_.find(connection.session);
     if (found == listeners_.end()) return;
@@ -38,8 +37,7 @@ class LateAnswers {
   }
 
  private:
-  // A connection that is closed gets none.
-  void SendAll() {
+  void SendAll() {  // A closed connection gets none.
     for (const core::LateAnswer& late : core_->TakeLateAnswers()) {
       Connection* connection = connections_->Get(late.ticket.owner);
       if (!connection->open() && connection->state != ConnectionState::kEnding) continue;
@@ -56,7 +54,7 @@ class LateAnswers {
     for (const core::Loss& loss : core_->TakeLosses()) {
       const auto found = listeners_.find(loss.session_slot);
       if (found == listeners_.end()) continue;
-      // A connection whose peer does not read may be closed by Count, and leave the list.
+      // A copy, in case telling a loss ends a connection: Forget changes the list.
       const std::vector<ConnectionId> listeners = found->second;
       for (const ConnectionId id : listeners) {
         Connection* connection = connections_->Get(id);

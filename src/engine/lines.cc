@@ -46,6 +46,7 @@ ConnectionQueue* Lines::QueueOf(InputWaits waits) {
 }
 
 void Lines::Wait(Connection* connection, InputWaits waits) {
+  // held_ counts kForReplies too, which stands in no queue: OnCommitDone finds it by its replies.
   connection->input_waits = waits;
   if (IsHeld(waits)) ++held_;
   if (ConnectionQueue* queue = QueueOf(waits)) queue->PushBack(connection);
@@ -66,7 +67,8 @@ void Lines::AfterBegin() {
   while (!for_batch_.empty()) WaitForTurn(for_batch_.front());
 }
 
-// Connections that waited for a commit came to the line for work before all who stand in it now.
+// Connections that wait for a commit came before all that stand in the line for work now: they go
+// to its front, last one first, which keeps their order.
 void Lines::AfterCommit() {
   while (Connection* connection = for_commit_.back()) {
     for_commit_.Remove(connection);

@@ -1,8 +1,7 @@
-// Lines: which connections' input waits, for what, and in which order.
+// Lines: connections whose input waits, by what it waits for.
 //
-// Thread: loop. Input that waits for this server stands in a queue, first come first served: for a
-// turn, for work, for the next batch, for a commit. Input that waits for its own replies or for its
-// peer stands in none.
+// Thread: loop. First come first served. Input that waits for its own replies or its peer stands in
+// no queue.
 #ifndef NOWCALLS_ENGINE_LINES_H_
 #define NOWCALLS_ENGINE_LINES_H_
 
@@ -13,7 +12,7 @@
 
 namespace nowcalls::engine {
 
-// Connections in a row. A connection is in at most one at a time.
+// Intrusive: a connection is in at most one at a time.
 class ConnectionQueue {
  public:
   bool empty() const { return first_ == nullptr; }
@@ -23,8 +22,7 @@ class ConnectionQueue {
 
   void PushBack(Connection* connection);
   void PushFront(Connection* connection);
-  // REQUIRES: the connection is in this queue.
-  void Remove(Connection* connection);
+  void Remove(Connection* connection);  // REQUIRES: it is in this queue.
 
  private:
   Connection* first_ = nullptr;
@@ -37,19 +35,15 @@ class Lines {
   // REQUIRES: the connection does not wait.
   void Wait(Connection* connection, InputWaits waits);
   void Stop(Connection* connection);
-  // What the connection waits for may have come. Whether it can go on shows when it has its turn.
+  // The wait may be over; the turn shows whether it is.
   void WaitForTurn(Connection* connection);
-  // A batch has begun, so that the next one has room.
-  void AfterBegin();
-  // A commit has made room for long replies.
-  void AfterCommit();
+  void AfterBegin();   // A batch was sealed: the next one has room.
+  void AfterCommit();  // A commit made room for long replies.
 
   const ConnectionQueue& for_turn() const { return for_turn_; }
   const ConnectionQueue& for_work() const { return for_work_; }
-  // Input waits that the next turn takes.
   bool turn_is_wanted() const { return !for_turn_.empty() || !for_work_.empty(); }
-  // Input waits for this server, not for a peer.
-  bool held() const { return held_ > 0; }
+  bool held() const { return held_ > 0; }  // Input waits for this server, not for a peer.
 
  private:
   ConnectionQueue* QueueOf(InputWaits waits);

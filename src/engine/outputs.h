@@ -1,9 +1,7 @@
 // Outputs: replies on their way to the peers.
 //
-// Thread: loop. A reply is encoded into one of two kinds of buffers of its connection: `ready`,
-// which leaves at the end of the turn, or `waiting`, which becomes ready when its batch is durable
-// (invariant 1). What the sockets do not take the driver buffers, and KeptOutput counts.
-// Connections that let too much pile up are aborted (Closing).
+// Thread: loop. `ready` replies leave at the end of the turn; `waiting` ones become ready when
+// their batch is durable (invariant 1). Connections that let too much pile up are aborted.
 #ifndef NOWCALLS_ENGINE_OUTPUTS_H_
 #define NOWCALLS_ENGINE_OUTPUTS_H_
 
@@ -24,11 +22,10 @@ namespace nowcalls::engine {
 
 class Closing;
 
-// While the driver buffers this much of a connection, nothing more is taken from it.
+// While the driver buffers this much of a connection, its input waits.
 inline constexpr size_t kKeptPauseBytes = 256 * 1024;
 
-// Reply bytes that one connection may make in a turn before others get theirs. Small replies never
-// reach it; listings do.
+// Reply bytes of one connection in a turn before others get theirs. Only listings reach it.
 inline constexpr size_t kReplyBytesPerTurn = 256 * 1024;
 
 class Outputs {
@@ -36,43 +33,33 @@ class Outputs {
   Outputs(const Limits& limits, Driver* driver, Connections* connections, Batches* batches,
           BufferPool* buffers, Closing* closing);
 
-  // Where a reply goes; the caller appends one whole reply, and Count follows.
-  // For answers that rest on nothing: errors of the request, and refusals, which stay true enough
-  // if the records behind them are lost.
+  // Append one whole reply, then call Count. For errors of the request, and refusals.
   wire::OutputBuffer* Immediate(Connection* connection);
-  // For answers that tell of a record, or of state that records on their way have made.
+  // For answers that rest on a record, or on state that records on their way have made.
   wire::OutputBuffer* AfterCommit(Connection* connection);
-  // Replies have been added. Costs nothing if none waits.
   void Count(Connection* connection);
 
-  // The batch is durable: its replies are ready. Returns the connections that had some; the list is
-  // good until the next call.
+  // The batch is durable. Returns the connections with replies of it; valid until the next call.
   const std::vector<ConnectionId>& Committed(size_t batch);
 
-  // At the end of a turn: one call of the driver for all connections that have something ready.
+  // Ends a turn: one call of the driver.
   void FlushAll();
   bool dirty() const { return !dirty_.empty(); }
-  // Now, for one connection.
-  void Flush(Connection* connection);
+  void Flush(Connection* connection);  // At once.
 
-  // The driver buffers `kept` bytes of the connection now.
-  void SetKept(Connection* connection, size_t kept);
-  // The connection is closed and the driver sees to the rest; its bytes count until they have left.
+  void SetKept(Connection* connection, size_t kept);  // Bytes that the driver buffers now.
+  // The driver closes it; its bytes count until they have left.
   void LeaveToDriver(Connection* connection) { kept_.StopClock(connection); }
-  // The connection whose peer has read nothing for longest.
   std::optional<SlowPeer> OldestStalled() const { return kept_.OldestStalled(); }
-  // The connection is gone, and its replies with it.
-  void Forget(Connection* connection);
+  void Forget(Connection* connection);  // Drops all replies.
 
-  // All connections together: at least so many shares of replies wait for commits. A share is
-  // max((limit - buffered) / 4, limit / 64) of output_total_bytes_max. With one share no other long
-  // reply is made; with two, WaitingMax shrinks. Never true while nothing waits, so that a commit
-  // which makes room is to come.
+  // Whether all replies that wait for commits reach `shares` shares:
+  //   share = max((limit - buffered) / 4, limit / 64), limit = output_total_bytes_max
+  // One: no other long reply is made. Two: WaitingMax shrinks. Never while nothing waits.
   bool SharesWait(size_t shares) const {
     return waiting_total_ > LeastShare() && waiting_total_ >= shares * Share();
   }
-  // What may wait of one connection. Each has a part of its own, so that no connection's replies
-  // stop another's.
+  // Bytes that may wait of one connection.
   size_t WaitingMax() const { return SharesWait(2) ? ShareOfOne() : kReplyBytesPerTurn; }
 
  private:
@@ -98,7 +85,7 @@ class Outputs {
   KeptOutput kept_;
   std::vector<ConnectionId> dirty_;
   std::vector<Output> outputs_;  // Of the call that writes them.
-  // Connections that have replies waiting for a batch, by batch; the last list that was taken.
+  // Connections with waiting replies, by batch; the list taken last.
   std::array<std::vector<ConnectionId>, Batches::kCount> waiters_;
   std::vector<ConnectionId> taken_waiters_;
   size_t waiting_total_ = 0;  // Bytes of all replies that wait for a commit.

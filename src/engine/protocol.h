@@ -1,16 +1,12 @@
 // Protocol: the seam between the engine and a wire format.
 //
-// Thread: loop. Each connection has a Protocol of its own from its first byte on (protocols.h), and
-// the protocol keeps what it must remember of that connection. The engine decides when a message is
-// taken: turns, backpressure, limits of memory, and when replies leave. The protocol decides where
-// a message ends, what it asks of the core, and how the answer looks. Neither knows the other's
-// part, and no protocol knows another.
+// Thread: loop. One a connection, from its first byte on (protocols.h). The engine decides when a
+// message is taken and when replies leave; the protocol, where it ends, what it asks, and how the
+// answer looks.
 //
 //   bytes -> Inputs -> Protocol::Take -> core::Core
 //                            |  reply -> Outputs::Immediate or Outputs::AfterCommit
 //   core  -> LateAnswers -> Protocol::AnswerAcquire -> Outputs
-//
-// Take is the one indirect call that a message costs; it allocates nothing for a hot message.
 #ifndef NOWCALLS_ENGINE_PROTOCOL_H_
 #define NOWCALLS_ENGINE_PROTOCOL_H_
 
@@ -27,8 +23,7 @@ namespace nowcalls::engine {
 
 struct Connection;
 
-// What the input of an open connection waits for. A connection that waits for a turn, work, the
-// batch or a commit stands in the queue of that name (lines.h), and in no other.
+// What the input of an open connection waits for; queues in lines.h.
 //
 //   kNothing -> any other -> kForTurn -> kNothing, or any other if it still cannot go on
 //               kForCommit -> kForWork
@@ -42,8 +37,8 @@ enum class InputWaits : uint8_t {
   kForPeer,     // The peer, which does not read its replies: until OnSent.
 };
 
-// The price of a message in units of about half a microsecond: for the message itself, and for each
-// KiB of the message, its reply and its records.
+// The price of a message in units of about half a microsecond. `per_kib`: of the message, its reply
+// and its records.
 struct Cost {
   int base = 1;
   int per_kib = 16;
@@ -51,7 +46,6 @@ struct Cost {
   bool shows = false;  // Shows what is there: the reply may be long, and waits for a commit.
 };
 
-// When a message is taken, and what it may be.
 struct Visit {
   core::Step step;
   bool first = true;     // The first message of the visit: what was seen ahead is out of date.
@@ -76,7 +70,7 @@ struct Taken {
   InputWaits waits = InputWaits::kNothing;  // kWaits only.
   size_t bytes = 0;                         // kTaken only; at least 1.
   const Cost* cost = &kLeastCost;           // Lives as long as the program.
-  // Units for values or rules of one request that were looked up: some have a byte.
+  // Units for values or rules that one request looked up.
   size_t values = 0;
 };
 
@@ -84,40 +78,35 @@ class Protocol {
  public:
   virtual ~Protocol() = default;
 
-  // For figures and listings.
   virtual ProtocolKind kind() const = 0;
 
-  // Takes one message off the front of `input`, which begins where the last kTaken ended and is not
-  // empty. The bytes taken may also be a part of no message, such as the rest of an oversized
-  // frame. A protocol bounds its messages: it answers kIncomplete only for a message that may still
-  // be at most kMessageBytesMax long. With kRefused, *why continues "connection HOST:PORT ...".
+  // Takes one message, or the rest of an oversized one, off the front of `input`, which begins
+  // where the last kTaken ended. kIncomplete only while the message may still fit kMessageBytesMax.
+  // Allocates nothing for a hot message. kRefused: *why continues "connection HOST:PORT ".
+  // REQUIRES: input is not empty.
   virtual Taken Take(Connection* connection, std::string_view input, const Visit& visit,
                      std::string* why) = 0;
 
-  // The answer to an acquire that waited; `tag` is that of its core::WaitTicket.
+  // Answers an acquire that waited; `tag` of its core::WaitTicket.
   virtual void AnswerAcquire(Connection* connection, uint32_t tag,
                              const core::AcquireAnswer& answer) = 0;
 
-  // The same for an acquire_all, of a protocol that has it.
+  // Likewise.
   virtual void AnswerAcquireAll(Connection* /*connection*/, uint32_t /*tag*/,
                                 const core::AcquireAllAnswer& /*answer*/) {}
 
-  // A token of the connection's session was taken back, by a record of the open batch. Only for
-  // connections that LateAnswers::Listen was told of.
+  // A record of the open batch took a token of the session. After LateAnswers::Listen only.
   virtual void TellLoss(Connection* /*connection*/, const core::Loss& /*loss*/) {}
 
-  // The backup that this connection asked for has ended (Driver::BeginBackup). Does nothing if the
-  // connection waits for none.
+  // Driver::BeginBackup has ended. Does nothing if the connection waits for none.
   virtual void AnswerBackup(Connection* /*connection*/, const Result<wire::BackupReply>& /*made*/) {
   }
 
-  // The engine ends the connection, because it `why`. Tells the peer, if the message that `input`
-  // begins with can be answered.
+  // Tells the peer `why` its connection ends, if the message at the front can be answered.
   virtual void AnswerRefused(Connection* connection, std::string_view input,
                              std::string_view why) = 0;
 };
 
-// What a message with this cost has to wait for.
 inline InputWaits WaitsFor(const Cost& cost, const Visit& visit) {
   if (cost.work && !visit.may_work) return InputWaits::kForWork;
   if (cost.shows && !visit.may_show) return InputWaits::kForCommit;

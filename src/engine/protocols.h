@@ -1,5 +1,4 @@
-// Protocols: which protocol a connection speaks. The first byte of a connection decides, here and
-// nowhere else.
+// Protocols: the protocol of a connection, by its first byte.
 //
 //   0x93, 0x94   MessagePack-RPC: an array of 3 or 4 (rpc/)
 //   0x00..0x03   Sentinel's frames: the high byte of a length (sentinel/)
@@ -28,10 +27,9 @@ class Protocols {
   Protocols(rpc::Service* rpc, sentinel::Service* sentinel) : rpc_(rpc), sentinel_(sentinel) {}
   virtual ~Protocols() = default;
 
-  // For a connection that begins with `bytes`. nullptr: they are empty, or begin no protocol of
-  // this server.
+  // nullptr: empty, or no protocol begins so.
   virtual std::unique_ptr<Protocol> Make(std::string_view bytes);  // Virtual for tests.
-  // Why a message that begins with this byte is foreign. Continues "connection HOST:PORT ...".
+  // Why this first byte is foreign; continues "connection HOST:PORT ".
   static std::string WhyNone(char first);
 
  private:

@@ -1,7 +1,7 @@
-// RuleIntake: the RuleSink in front of a core. All rules come in through it, except those of
-// recovery and of the rule files at start, which Engine::LoadRules gives to the core.
+// RuleIntake: the RuleSink of all sources. Only recovery, and rule files at start
+// (Engine::LoadRules), pass it by.
 //
-// Thread: loop; Check: any. Rules that are put in force are recorded in the open commit batch.
+// Thread: loop; Check: any. Rules put in force are recorded in the open commit batch.
 #ifndef NOWCALLS_ENGINE_RULE_INTAKE_H_
 #define NOWCALLS_ENGINE_RULE_INTAKE_H_
 
@@ -17,7 +17,7 @@ namespace nowcalls::engine {
 
 class RuleIntake final : public RuleSink {
  public:
-  // `step` tells the moment of the call that the engine is in, and the open batch.
+  // `step`: the moment of the engine's call, and the open batch.
   RuleIntake(core::Core* core, std::function<core::Step()> step);
 
   Result<CheckedSet> Check(std::string_view source, std::string_view name_space,

@@ -1,18 +1,15 @@
-// TurnBudget: what a turn of the loop has room for, over all connections.
+// TurnBudget: what a turn of the loop may cost, over all connections, in units of Cost.
 //
-// Thread: loop. Costs are in units of about half a microsecond (Cost). The last message may exceed
-// a budget.
+// Thread: loop. The last message may exceed a budget.
 #ifndef NOWCALLS_ENGINE_TURN_BUDGET_H_
 #define NOWCALLS_ENGINE_TURN_BUDGET_H_
 
 namespace nowcalls::engine {
 
-// Input that has just been read, and input that waited, have a budget each, so that neither starves
-// the other.
+// New input and waiting input have one each, so neither starves the other.
 inline constexpr int kCostPerTurn = 4096;
 
-// Listings, loads of rules and mass reclaims are work; acquire, release and keep are not. A turn
-// does this much of it, so that who lists never holds up who acquires for long.
+// For Cost::work (listings, loads of rules, mass reclaims), which must not hold up acquires.
 inline constexpr int kWorkPerTurn = 8192;
 
 struct TurnBudget {

@@ -15,8 +15,8 @@
 namespace nowcalls::engine::rpc {
 namespace {
 
-// "Nothing was left" and "there is no such flow" wait for the commit too: the records that ended
-// the tokens may be on their way.
+// "Nothing was left" and "no such flow" wait for the commit, too: the records that ended the tokens
+// may be on their way.
 void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer) {
   if (!answer.ok()) {
     const std::string_view method = wire::MethodName(call.request.method);
@@ -25,8 +25,8 @@ void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer)
   wire::EncodeReclaimed(call.request.msgid, {answer->reclaimed, answer->more}, call.AfterCommit());
 }
 
-// A load without a change writes nothing, so a peer could repeat it at will: its lines count as
-// lines about the peer, which are limited more strictly than acts of administrators.
+// A load without a change writes nothing, so a peer could repeat it at will. Its lines have the
+// topic of the peer, which is limited more strictly than acts of administrators.
 void LogUnchanged(const Call& call, std::string_view name_space, const core::ParsedRules& rules) {
   const std::string& peer = call.connection->peer;
   const std::string loaded =
@@ -132,11 +132,13 @@ void RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
+  // 1. Parse, check and replace. The count of changes tells whether the set was in force already.
   const uint64_t changes_before = call.core()->rule_book().set_changes();
   const Result<RuleSink::CheckedSet> loaded =
       call.service.rules.Load(params.name_space, params.json);
   const std::string& peer = call.connection->peer;
   const std::string name_space = "namespace " + Shortened(params.name_space);
+  // 2. A refused set changes nothing: the rules before stay in force.
   if (!loaded.ok()) {
     std::string why = Shortened(loaded.status().message());
     // Errors about other sets name the namespace themselves.
@@ -147,6 +149,7 @@ void RulesLoad(const Call& call) {
         {{"peer", peer}, {"namespace", std::string(params.name_space)}, {"reason", why}});
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
+  // 3. Log the act. The answer waits for the commit, with the rules that it puts in force.
   const core::ParsedRules& rules = (*loaded)->parsed;
   if (call.core()->rule_book().set_changes() != changes_before) {
     call.service.driver->Log(LogLevel::kInfo, LogTopic::kAct,
@@ -158,7 +161,8 @@ void RulesLoad(const Call& call) {
   wire::EncodeRulesLoad(call.request.msgid, rules.rules.size(), call.AfterCommit());
 }
 
-// A file system may hang, so the directory is made beside the loop. The driver logs the outcome.
+// A file system may hang, so the directory is made beside the loop; the driver logs the outcome.
+// AnswerBackup needs the msgid then; owes_answer keeps an ending connection open for it.
 void Backup(const Call& call) {
   wire::BackupParams params;
   wire::RequestError error;

@@ -1,7 +1,7 @@
-// The handlers of MessagePack-RPC's methods: one request in, one call of the core, one reply out.
+// The handlers of MessagePack-RPC's methods (methods.cc is their table): one request in, one call
+// of the core, one reply out.
 //
-// Thread: loop. A handler keeps nothing between requests. Which method each serves, what it costs
-// and what it changes is in methods.cc.
+// Thread: loop. Stateless.
 #ifndef NOWCALLS_ENGINE_RPC_HANDLERS_H_
 #define NOWCALLS_ENGINE_RPC_HANDLERS_H_
 
@@ -15,7 +15,7 @@
 
 namespace nowcalls::engine::rpc {
 
-// Calls of clients: tokens.cc.
+// Clients: tokens.cc.
 void Hello(const Call& call);
 void Ping(const Call& call);
 void Acquire(const Call& call);
@@ -25,16 +25,16 @@ void RequestParam(const Call& call);
 void Release(const Call& call);
 void Keep(const Call& call);
 void Cancel(const Call& call);
-// The answer to an acquire, now or later. `value`: of the parameter, if its limit refuses.
+// Answers an acquire, now or later. `value`: of the parameter, if its limit refuses.
 void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                   const core::AcquireAnswer& answer,
                   const std::optional<Param>& value = std::nullopt);
 
-// The same for an acquire_all.
+// Likewise.
 void ReplyAcquireAll(Outputs* outputs, Connection* connection, uint32_t msgid,
                      const core::AcquireAllAnswer& answer);
 
-// Acts of administrators: administration.cc.
+// Administrators: administration.cc.
 void Reclaim(const Call& call);
 void ReclaimClient(const Call& call);
 void ReclaimFlow(const Call& call);
@@ -45,7 +45,7 @@ void DrainNamespace(const Call& call);
 void RulesLoad(const Call& call);
 void Backup(const Call& call);
 
-// What is there: listings.cc, namespaces.cc.
+// Listings: listings.cc, namespaces.cc.
 void RulesList(const Call& call);
 void Flow(const Call& call);
 void Flows(const Call& call);

@@ -18,8 +18,8 @@
 namespace nowcalls::engine::rpc {
 namespace {
 
-// The price of one page, so that neither a filter that matches little nor large rows hold up the
-// loop. A page that reaches it has fewer rows than asked, perhaps none, and a cursor.
+// Bounds the price of one page: neither a filter that matches little nor large rows hold up the
+// loop. A page that reaches the bound has fewer rows than asked, perhaps none, and a cursor.
 constexpr size_t kPageCostMax = 2000;
 constexpr size_t kLookCost = 1;           // An entry, whether it matches or not.
 constexpr size_t kFlowLooks = 16;         // Of a flow's row: its held times are summed up.
@@ -34,11 +34,13 @@ auto FillPage(const Call& call, const Map& map, typename Map::const_iterator it,
   for (; it != map.end() && rows->size() < limit && cost < kPageCostMax; ++it) {
     cost += add_row(it->second);
   }
+  // The walk is charged to the message: Inputs reads the looks.
   call.core()->books().looks() += cost;
   return it;
 }
 
-// Returns the next cursor; 0 at the end.
+// Returns the next cursor; 0 at the end. The cursor is a key, not a place in the map, so flows that
+// come or go between two pages neither repeat nor hide others.
 template <typename Rows, typename AddRow>
 uint64_t FillFlowPage(const Call& call, const wire::PageParams& page, Rows* rows, AddRow add_row) {
   const auto& map = call.core()->flows().by_key();
@@ -47,7 +49,8 @@ uint64_t FillFlowPage(const Call& call, const wire::PageParams& page, Rows* rows
   return next == map.end() ? 0 : wire::FlowCursor(std::prev(next)->first, next->first);
 }
 
-// One or two; none: the call is answered with an error.
+// Finds the one or two flows of the choice. Empty: the call is answered with an error, which waits
+// for the commit, since the record that removed the flow may be on its way.
 std::vector<core::FlowSlot> FindFlows(const Call& call, const FlowChoice& choice) {
   std::vector<core::FlowSlot> slots = call.core()->flows().FindAll(choice);
   if (slots.empty()) {
@@ -66,6 +69,7 @@ void RulesList(const Call& call) {
   std::vector<wire::RuleRow> rows;
   const uint64_t next = FillFlowPage(call, params.page, &rows, [&](core::FlowSlot slot) {
     const core::Flow& flow = call.core()->flows().at(slot);
+    // Rules of other namespaces and removed ones make no row, but their look counts.
     if (!flow.active()) return kLookCost;
     const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
     if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
@@ -81,6 +85,7 @@ void Flow(const Call& call) {
   if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
   const auto slots = FindFlows(call, {FlowId{params.flow_id}, params.kind});
   if (slots.empty()) return;
+  // Asked for no kind, a flow id may stand for two flows: the row by value goes into the other.
   wire::FlowRow row = RowOf(*call.core(), slots.front(), call.step.now);
   if (slots.size() > 1) row.by_value.push_back(RowOf(*call.core(), slots.back(), call.step.now));
   wire::EncodeFlow(call.request.msgid, row, call.AfterCommit());
@@ -106,7 +111,7 @@ void Params(const Call& call) {
   if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
   const auto slots = FindFlows(call, FlowId{params.flow_id});
   if (slots.empty()) return;
-  const core::FlowSlot slot = slots.back();  // That by value, or one without values.
+  const core::FlowSlot slot = slots.back();  // The flow by value, or the only one.
   const std::vector<core::ValueUse> top =
       core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms,
                       params.by_minute ? core::TopBy::kMinute : core::TopBy::kInterval);
@@ -142,6 +147,7 @@ void Tokens(const Call& call) {
   if (params.session.has_value()) filter.session = SessionId{*params.session};
   filter.min_age_ms = params.min_age_ms;
   filter.kind = params.kind;
+  // The core remembers the place of a listing by the connection and its cursor, within limits.
   Result<core::TokenPage> page = call.core()->ListTokens(call.step.now, call.connection->id, filter,
                                                          params.page.limit, params.page.cursor);
   if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("tokens")));

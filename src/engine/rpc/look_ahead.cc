@@ -11,6 +11,9 @@ constexpr size_t kBytesMax = 1024;
 
 }  // namespace
 
+// With a hundred thousand flows a request's flow is hardly ever in the cache, and a read has many
+// requests. The places that tell where flows are begin to load here; Prefetch follows them to the
+// flows when their requests are a few away. A request that is overlooked loads its flow itself.
 void LookAhead::Look(std::string_view input) {
   const std::string_view near = input.substr(0, kBytesMax);
   next_ = prefetched_ = known_ = 0;
@@ -19,6 +22,7 @@ void LookAhead::Look(std::string_view input) {
   while (known_ < kMessagesMax) {
     Message& message = messages_[known_];
     const std::string_view rest = near.substr(seen);
+    // Cut off or refused: the connection's own splitter will say so when its turn comes.
     if (splitter.Next(rest, &message.size) != wire::MessageSplitter::Outcome::kMessage) break;
     const wire::Subject subject = wire::SubjectAhead(rest.substr(0, message.size));
     message.flow = subject.flow;

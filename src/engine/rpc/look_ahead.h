@@ -1,11 +1,7 @@
-// LookAhead: begins to load the flows of acquires, and of releases of recent tokens, before these
+// LookAhead: prefetches the flows of acquires, and of releases of recent tokens, before these
 // requests are handled, and tells how long each is.
 //
-// Thread: loop. With a hundred thousand flows, the flow of a request is hardly ever in the cache,
-// and a read has many requests. While one is handled, memory that the next ones need is on its way:
-// first the places that tell where the flows are, then the flows. Nothing depends on what is
-// loaded; a request that is overlooked loads its flow itself. Sizes are those that the connection's
-// splitter would find.
+// Thread: loop. Nothing depends on what is loaded; sizes are those that the splitter would find.
 #ifndef NOWCALLS_ENGINE_RPC_LOOK_AHEAD_H_
 #define NOWCALLS_ENGINE_RPC_LOOK_AHEAD_H_
 
@@ -23,13 +19,11 @@ class LookAhead {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): messages_ is written before it is read.
   explicit LookAhead(const core::Books& books) : books_(books) {}
 
-  // A visit to a connection begins.
-  void Restart() { next_ = prefetched_ = known_ = 0; }
+  void Restart() { next_ = prefetched_ = known_ = 0; }  // A visit to a connection begins.
 
-  // The size of the message that `input` begins with, which is handled next. 0 if the connection's
-  // splitter has to tell: flows are few, or the message is cut off, longer than 1 KiB or not
-  // allowed. Within a visit, `input` goes on behind the message of the call before, unless that
-  // returned 0. REQUIRES: a message begins.
+  // The size of the message at the front of `input`. 0: ask the splitter; flows are few, or the
+  // message is cut off, longer than 1 KiB or refused. Within a visit, `input` goes on behind the
+  // last message, unless the call returned 0. REQUIRES: a message begins.
   size_t Next(std::string_view input) {
     if (next_ == known_) {
       if (!books_.flows().many()) return 0;  // Their flows are in the cache.
@@ -41,9 +35,8 @@ class LookAhead {
   }
 
  private:
-  // As many as a client with a pipeline sends at once.
-  static constexpr size_t kMessagesMax = 32;
-  // A processor has a dozen misses under way at most, and stalls on the next.
+  static constexpr size_t kMessagesMax = 32;  // A client's pipeline.
+  // A core has at most a dozen misses under way, and stalls on the next.
   static constexpr size_t kFlowsAhead = 3;
 
   struct Message {

@@ -1,4 +1,4 @@
-// The table of methods of MessagePack-RPC. src/README.md says how to add one ("Where do I add").
+// The table of methods of MessagePack-RPC. src/README.md says how to add one.
 //
 // Thread: any.
 #ifndef NOWCALLS_ENGINE_RPC_METHODS_H_
@@ -14,11 +14,11 @@
 
 namespace nowcalls::engine::rpc {
 
-// The least role that may call the method. Every peer is an administrator today: the role is
-// carried and documented, and enforced nowhere.
+// The least role that may call the method. Documented, enforced nowhere: every peer is an
+// administrator today.
 enum class Role : uint8_t { kEveryone, kAdministrator };
 
-// What a method may change.
+// The most that a method changes.
 enum class Changes : uint8_t {
   kNothing,
   kSession,  // Of the connection.
@@ -32,15 +32,11 @@ struct MethodRow {
   Cost cost{};
   Role least_role{};
   Changes changes{};
-  // Decodes the parameters, asks the core, and encodes the reply into one of the buffers of
-  // Outputs.
   void (*handler)(const Call&) = nullptr;
-  // Whether it may come as a notification. Others are ignored.
-  bool as_notification = false;
+  bool as_notification = false;  // May come as one; else notifications are ignored.
 };
 
-// nullptr for kUnknown.
-const MethodRow* FindMethod(wire::Method id);
+const MethodRow* FindMethod(wire::Method id);  // nullptr for kUnknown.
 std::span<const MethodRow> AllMethods();
 
 }  // namespace nowcalls::engine::rpc

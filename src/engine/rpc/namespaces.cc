@@ -34,7 +34,7 @@ wire::NamespaceRow RowOf(const core::Namespace& name_space) {
 
 }  // namespace
 
-// In the order of slots, which never move. The cursor is the next slot.
+// In the order of slots, which never move. The cursor is the next slot; free slots make no row.
 void Namespaces(const Call& call) {
   wire::PageParams page;
   wire::RequestError error;

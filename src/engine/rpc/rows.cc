@@ -16,7 +16,7 @@ std::optional<ParamValue> ParamOf(const core::Core& core, core::TokenSlot slot) 
   return core.flows().keys().at(key).value;
 }
 
-// Where the client id has several.
+// Told only where it tells processes apart: a client id with one instance has none in its rows.
 std::optional<uint64_t> InstanceOf(const core::SessionState& session) {
   if (session.instances() < 2) return std::nullopt;
   return session.instance;
@@ -43,6 +43,7 @@ wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
 
 namespace {
 
+// CountBelow is exact only where a bucket begins.
 static_assert(std::all_of(wire::kTimeBoundsMs.begin(), wire::kTimeBoundsMs.end(),
                           core::TimeHistogram::IsEdge));
 
@@ -64,6 +65,7 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
   counters.kept = from.kept;
   std::copy(from.ended.begin(), from.ended.end(), counters.ended);
+  // The core does not count kOk, the wire's array has a place for it.
   std::copy(from.outcomes.begin(), from.outcomes.end(), counters.outcomes + 1);
   const auto held = flow.held_times.Read();
   counters.held_p50_ms = held.Quantile(0.5);
@@ -73,6 +75,7 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   counters.held_sum_ms = flow.held_times.sum_ms();
   counters.held_count = held.count();
   counters.held_upto = CountsBelow(held);
+  // The histogram of waits is made when the first wait ends: most flows have none.
   if (flow.waited_times == nullptr) return counters;
   const auto waited = flow.waited_times->Read();
   counters.waited_p50_ms = waited.Quantile(0.5);
@@ -88,6 +91,7 @@ std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot
   const core::Flow& flow = core.flows().at(slot);
   const core::FlowRate* from = core.books().rates().Find(slot);
   if (from == nullptr) return std::nullopt;
+  // A copy moves to now: a listing changes nothing.
   core::SlidingWindow window = from->window;
   window.Advance(now.ms);
   wire::FlowRate rate{.in_window = static_cast<uint64_t>(window.passed()),
@@ -97,6 +101,7 @@ std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot
                       .blocked = from->counters.blocked,
                       .requests_passed = from->counters.requests_passed,
                       .requests_blocked = from->counters.requests_blocked};
+  // With a parameter each value has a limit of its own, so the flow has none.
   if (flow.rule->param.has_value()) {
     rate.values = from->values.list.size;
     rate.forgotten = from->values.forgotten;
@@ -115,6 +120,7 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   row.kind = FlowKindName(flow.key().kind);
   row.removed = flow.removed;
   row.draining = flow.draining;
+  // A removed flow keeps its rule while tokens are out, but no level.
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
   row.name_space = name_space.name;
   row.resource = flow.rule->resource;
@@ -125,6 +131,8 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   row.sessions = name_space.sessions_online;
   row.now_calls = static_cast<uint64_t>(flow.lane.now_calls);
   row.tokens = flow.tokens.size;
+  // The list of tokens is in the order of issue, and waiters have an index of their own: a row
+  // walks neither.
   if (flow.tokens.head != core::kNoToken) {
     row.oldest_issued_ms = core.books().tokens().at(flow.tokens.head).issued_ms;
   }
@@ -164,6 +172,7 @@ wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
 
 wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use) {
   wire::ParamRow row{.now_calls = static_cast<uint64_t>(use.now_calls), .waiters = 0};
+  // A value may be known for calls a second, for tokens and waiters, or for both.
   if (use.value != core::kNoValue) {
     row.param = core.books().rates().values().at(use.value).value;
     row.passed = use.recent.passed;
@@ -206,6 +215,7 @@ namespace {
 
 std::optional<std::vector<std::string>> AddressesOf(const core::SessionState& session) {
   if (!session.online()) return std::nullopt;
+  // A session without a client id has one connection, whose address is its name: "@HOST:PORT".
   if (session.client == nullptr) return {{session.client_id.substr(1)}};
   std::vector<std::string> addresses;
   for (const std::string& peer : session.peers) {

@@ -17,8 +17,10 @@ bool RpcProtocol::BeginsWith(char first) {
 Taken RpcProtocol::Take(Connection* connection, std::string_view input, const Visit& visit,
                         std::string* why) {
   using Outcome = wire::MessageSplitter::Outcome;
+  // All connections share one LookAhead: what it knows is of the visit before.
   if (visit.first) service_->look_ahead.Restart();
   size_t size = 0;
+  // Within a message only the splitter knows the way; between messages LookAhead may know the size.
   if (!splitter_.in_message()) {
     if (!BeginsWith(input.front())) return {.outcome = Taken::Outcome::kForeign};
     size = service_->look_ahead.Next(input);
@@ -26,12 +28,14 @@ Taken RpcProtocol::Take(Connection* connection, std::string_view input, const Vi
   const Outcome outcome = size > 0 ? Outcome::kMessage : splitter_.Next(input, &size);
   if (outcome == Outcome::kMessage) return Do(connection, input.substr(0, size), visit, why);
   if (outcome == Outcome::kIncomplete) return {.outcome = Taken::Outcome::kIncomplete};
+  // The stream cannot be used behind a refused message.
   *why = "sent a message that is refused: " + splitter_.error();
   AnswerRefused(connection, input, *why);
   return {.outcome = Taken::Outcome::kRefused};
 }
 
-// One whole message.
+// One whole message. The envelope must be a request; anything wrong within the parameters is an
+// error of that request, and the connection goes on.
 Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Visit& visit,
                       std::string* why) {
   wire::Envelope envelope;
@@ -50,7 +54,7 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
                       "method " + Quoted(envelope.method_name) + " is not known to this server"});
     return {.bytes = message.size()};
   }
-  // Nobody would hear of the token that an acquire issues.
+  // A notification has no answer: nobody would hear of the token that an acquire issues.
   if (envelope.notification && !method->as_notification) {
     ++requests;
     return {.bytes = message.size()};
@@ -62,10 +66,10 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   return {.bytes = message.size(), .cost = &method->cost, .values = ValuesOf(method->id)};
 }
 
-// What the request at hand had looked up.
+// Values or items that the request at hand had looked up.
 size_t RpcProtocol::ValuesOf(wire::Method method) const {
   if (method == wire::Method::kRequestParam) return service_->params.values().size();
-  // As dear as so many acquires: each is a record, too.
+  // An item costs as much as an acquire: it is a record, too.
   constexpr size_t kCostPerItem = 2;
   return method == wire::Method::kAcquireAll ? kCostPerItem * service_->group.items.size() : 0;
 }
@@ -94,7 +98,7 @@ void RpcProtocol::AnswerBackup(Connection* connection, const Result<wire::Backup
   wire::EncodeError(*msgid, ErrorOf(made.status().WithContext("backup")), out);
 }
 
-// Behind the answers to the requests before it.
+// Appended behind the ready answers to earlier requests. Without a msgid nobody can be told.
 void RpcProtocol::AnswerRefused(Connection* connection, std::string_view input,
                                 std::string_view why) {
   const std::optional<uint32_t> msgid = wire::FindMsgid(input);

@@ -1,7 +1,6 @@
 // RpcProtocol: MessagePack-RPC on one connection (src/wire/PROTOCOL.md).
 //
-// Thread: loop. It finds where a message ends, looks its method up in the table (methods.h) and
-// calls the handler.
+// Thread: loop. Looks a message's method up in the table (methods.h) and calls its handler.
 #ifndef NOWCALLS_ENGINE_RPC_RPC_PROTOCOL_H_
 #define NOWCALLS_ENGINE_RPC_RPC_PROTOCOL_H_
 

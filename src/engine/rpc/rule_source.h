@@ -1,7 +1,6 @@
 // RpcRuleSource: the rules that come with rules_load.
 //
-// Thread: loop. It claims no namespace. A namespace has the source "rpc" once its rules came by
-// RPC, and the ledger remembers it.
+// Thread: loop. Claims no namespace: a namespace has the source "rpc" once its rules came by RPC.
 #ifndef NOWCALLS_ENGINE_RPC_RULE_SOURCE_H_
 #define NOWCALLS_ENGINE_RPC_RULE_SOURCE_H_
 
@@ -17,7 +16,7 @@ class RpcRuleSource final : public RuleSource {
   Status Start(RuleSink* sink) override;
   void Stop() override { sink_ = nullptr; }
 
-  // Returns the set that is in force now, or what is wrong with it.
+  // Returns the set in force now, or its error.
   Result<RuleSink::CheckedSet> Load(std::string_view name_space, std::string_view json);
 
  private:

@@ -16,6 +16,7 @@ Service::Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_output
       version(std::move(the_version)),
       figures(std::move(the_figures)),
       look_ahead(the_core->books()) {
+  // Only stores the sink: the engine's parts are not complete yet.
   NOWCALLS_CHECK(this->rules.Start(rules_sink).ok());
 }
 

@@ -1,5 +1,4 @@
-// rpc::Service: what the handlers of all MessagePack-RPC connections work with, and rpc::Call: one
-// request on its way through its handler.
+// rpc::Service: shared by the handlers of all MessagePack-RPC connections. rpc::Call: one request.
 //
 // Thread: loop.
 #ifndef NOWCALLS_ENGINE_RPC_SERVICE_H_
@@ -29,7 +28,7 @@
 namespace nowcalls::engine::rpc {
 
 struct Service {
-  // `rules_sink` takes what rules_load brings; `figures` answers info; `version` is told by hello.
+  // `rules_sink`: for rules_load; `the_figures`: for info; `the_version`: for hello.
   Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs, LateAnswers* the_late,
           Driver* the_driver, std::string the_version,
           std::function<std::vector<wire::FigureRow>()> the_figures);
@@ -61,9 +60,9 @@ struct Call {
   wire::OutputBuffer* AfterCommit() const { return service.outputs->AfterCommit(connection); }
 };
 
-// Replies. Notifications get none.
+// Notifications get no reply.
 void ReplyError(const Call& call, const wire::RequestError& error);
-// For an error that tells of what is there: the record that has made it so may be on its way.
+// For an error about state that records on their way may have made.
 void ReplyErrorAfterCommit(const Call& call, const wire::RequestError& error);
 void ReplyStatus(const Call& call, TokenStatus status);
 wire::RequestError ErrorOf(const Status& status);

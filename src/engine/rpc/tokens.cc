@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kDefaultNamespace = "default";
 
-// A client that did not say hello gets a session of its own. False: it cannot, and was told so.
+// A client that did not say hello gets a session of its connection, in the default namespace.
+// False: it cannot have one, and was told so.
 bool HasSession(const Call& call) {
   if (call.connection->session != core::kNoSession) return true;
   Result<core::HelloAnswer> session = call.core()->Hello(
@@ -27,7 +28,8 @@ bool HasSession(const Call& call) {
   return true;
 }
 
-// What calls a second are answered rests on no record. `values`: of the request.
+// Calls a second are not recorded one by one, so their answer leaves at once. `values`: of the
+// request.
 void ReplyRate(const Call& call, const core::RateAnswer& answer,
                std::span<const Param> values = {}) {
   std::optional<Param> value;
@@ -76,6 +78,7 @@ void Hello(const Call& call) {
                                      .exclusive = params.exclusive});
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status()));
   call.connection->session = answer->session;
+  // Listen finds the connection by its session, so the session comes first.
   if (params.lost) call.service.late->Listen(*call.connection);
   call.connection->wants_terms = params.terms;
   wire::EncodeHello(call.request.msgid,
@@ -130,6 +133,7 @@ void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
 }
 
 void AcquireAll(const Call& call) {
+  // The items live in the service: their memory is used again.
   wire::AcquireAllParams& params = call.service.group;
   wire::RequestError error;
   if (!wire::DecodeAcquireAll(call.request.params, &params, &error)) return ReplyError(call, error);
@@ -225,6 +229,7 @@ void Keep(const Call& call) {
   const core::KeepAnswer answer =
       call.core()->Keep(call.step, call.connection->session, TokenId{params.token_id});
   if (call.request.notification) return;
+  // A keep is a record: the deadline that it promises must outlive a crash.
   wire::KeepReply reply{.status = answer.status, .hold_ms = static_cast<uint64_t>(answer.hold_ms)};
   if (answer.status == TokenStatus::kOk) reply.terms = TermsFor(*call.connection, answer.terms);
   wire::EncodeKeep(call.request.msgid, reply, call.AfterCommit());

@@ -14,7 +14,7 @@ namespace {
 
 using wire::sentinel::RequestType;
 
-// Of a connection that asks for a token before it has sent a PING.
+// The namespace of a connection that asks for a token before it has sent a PING.
 constexpr std::string_view kNamespaceWithoutPing = "default";
 
 }  // namespace
@@ -27,6 +27,7 @@ Taken SentinelProtocol::Take(Connection* connection, std::string_view input, con
                              std::string* /*why*/) {
   using Outcome = wire::sentinel::FrameSplitter::Outcome;
   size_t size = 0;
+  // No frame ends the connection: bytes that are no request are answered BAD_REQUEST or skipped.
   switch (splitter_.Next(input, &size)) {
     case Outcome::kIncomplete: return {.outcome = Taken::Outcome::kIncomplete};
     case Outcome::kFrame:
@@ -50,6 +51,7 @@ size_t SentinelProtocol::Do(Connection* connection, std::string_view payload,
     RefuseMalformed(connection, request);
     return 0;
   }
+  // A type that does not exist is counted and answered FAIL; the connection goes on.
   Counters& counters = service_->counters;
   const auto index = static_cast<uint8_t>(request.type);
   if (index >= wire::sentinel::kRequestTypeCount) {
@@ -86,8 +88,8 @@ void SentinelProtocol::Ping(Connection* connection, const Request& request,
   wire::sentinel::EncodePing(request.xid, online, service_->outputs->Immediate(connection));
 }
 
-// kOk: the connection's session is one of this namespace. Its first namespace is its only one:
-// tokens that it holds would otherwise be out of its reach.
+// kOk: the connection has a session in this namespace. Its first namespace is its only one: in
+// another its tokens would be out of its reach.
 TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name_space,
                                    const core::Step& step) {
   if (connection->session != core::kNoSession) {
@@ -154,10 +156,14 @@ void SentinelProtocol::Acquire(Connection* connection, const Request& request,
   if (!wire::sentinel::DecodeCall(request.data, &params)) {
     return RefuseMalformed(connection, request);
   }
+  // Only acquires are refused while the server ends. FLOW goes on: released clients take
+  // NOT_AVAILABLE for BLOCKED.
   if (*service_->ending) return Refuse(connection, request, TokenStatus::kNotAvailable);
   if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
     return Refuse(connection, request, status);
   }
+  // Released clients give up after 20 ms and do not retry: a later grant would be a token that
+  // nobody knows. wait_ms_max caps the rule's wait.
   const std::optional<core::AcquireAnswer> answer = service_->core->Acquire(
       step, connection->session,
       {.flow = FlowId{params.flow_id},
@@ -184,6 +190,7 @@ std::optional<TokenId> SentinelProtocol::TokenOf(Connection* connection, const R
     RefuseMalformed(connection, request);
     return std::nullopt;
   }
+  // A client that comes back from another port may release before it pings: it gets a session.
   if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
     Refuse(connection, request, status);
     return std::nullopt;
@@ -225,7 +232,8 @@ void SentinelProtocol::RefuseMalformed(Connection* connection, const Request& re
   Refuse(connection, request, TokenStatus::kBadRequest);
 }
 
-// Its head says whom to answer, at once: the client would else wait for its timeout.
+// The head of an oversized frame has its xid: it is answered at once, since the client would else
+// wait for its timeout. The splitter skips the rest.
 void SentinelProtocol::RefuseOversized(Connection* connection, std::string_view payload) {
   Request request;
   wire::sentinel::DecodeRequest(payload, &request);
@@ -240,6 +248,7 @@ void SentinelProtocol::RefuseOversized(Connection* connection, std::string_view 
 void SentinelProtocol::AnswerRefused(Connection* connection, std::string_view input,
                                      std::string_view /*why*/) {
   Request request;
+  // An oversized frame was answered when its head came.
   if (splitter_.skipping() || input.size() < wire::sentinel::kLengthBytes) return;
   if (!wire::sentinel::DecodeRequest(input.substr(wire::sentinel::kLengthBytes), &request)) return;
   Refuse(connection, request, TokenStatus::kBadRequest);

@@ -1,9 +1,7 @@
-// SentinelProtocol: the frames of Sentinel's cluster clients on one connection
-// (src/wire/SENTINEL.md).
+// SentinelProtocol: Sentinel's frames on one connection (src/wire/SENTINEL.md).
 //
-// Thread: loop. A frame asks one thing, and every frame but an empty one is answered.
-// The first PING, or the first request for a token before it, decides the namespace of the
-// connection and gives it a session of its own, which is shown as "@HOST:PORT". Rates need none.
+// Thread: loop. Every frame but an empty one is answered. The first PING or token request decides
+// the namespace and makes a session, shown as "@HOST:PORT". Rates need none.
 //
 //   FLOW, PARAM_FLOW          core::Rates; answered at once
 //   ACQUIRE, RELEASE, KEEP    core::Core; OK and what tells of a record leave after the commit
@@ -27,7 +25,7 @@ class SentinelProtocol final : public Protocol {
   // `service` outlives it.
   explicit SentinelProtocol(Service* service) : service_(service) {}
 
-  // Whether a connection may begin with this byte.
+  // Whether a connection may begin so.
   static bool BeginsWith(char first);
 
   ProtocolKind kind() const override { return ProtocolKind::kSentinel; }
@@ -47,8 +45,7 @@ class SentinelProtocol final : public Protocol {
   void Acquire(Connection* connection, const Request& request, const core::Step& step);
   void Release(Connection* connection, const Request& request, const core::Step& step);
   void Keep(Connection* connection, const Request& request, const core::Step& step);
-  // The token that a Release or a Keep names, of a connection that has a session now. nullopt: the
-  // request is refused.
+  // The token of a Release or Keep; makes a session if there is none. nullopt: refused.
   std::optional<TokenId> TokenOf(Connection* connection, const Request& request,
                                  const core::Step& step);
   void AnswerRate(Connection* connection, const Request& request, const core::RateAnswer& answer);

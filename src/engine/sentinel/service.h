@@ -1,4 +1,4 @@
-// sentinel::Service: what the connections that speak Sentinel's protocol work with.
+// sentinel::Service: shared by the connections that speak Sentinel's protocol.
 //
 // Thread: loop.
 #ifndef NOWCALLS_ENGINE_SENTINEL_SERVICE_H_
@@ -23,7 +23,7 @@ struct Counters {
   uint64_t malformed = 0;  // Frames that are too short, too long, or whose data is wrong.
 };
 
-// The word of `info` for Counters::requests[index].
+// The word in `info`.
 std::string_view RequestWord(size_t index);
 
 struct Service {
