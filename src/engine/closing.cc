@@ -58,7 +58,8 @@ void Closing::CloseIfAnswered(Connection* connection) {
   outputs_->Flush(connection);
   if (connection->closed()) return;  // The peer does not read, and Flush has aborted it.
   connection->state = ConnectionState::kClosed;
-  // From here the driver times the peer out.
+  // From here the driver times the peer: output_stalled_ms for each piece that the socket takes,
+  // and kCloseMsMax to close its end.
   outputs_->LeaveToDriver(connection);
   EndSession(connection);
   driver_->Close(connection->id, /*flush=*/true);

@@ -84,6 +84,8 @@ void RpcProtocol::AnswerAcquire(Connection* connection, uint32_t tag,
   ReplyAcquire(service_->outputs, connection, tag, answer);
 }
 
+// Behind the record: a peer hears only of ends that a crash cannot undo. Sessions offline are not
+// told; their next hello, keep or release tells them.
 void RpcProtocol::TellLoss(Connection* connection, const core::Loss& loss) {
   wire::EncodeLost(loss.token.value, loss.flow.value, loss.reason,
                    service_->outputs->AfterCommit(connection));

@@ -112,7 +112,7 @@ TokenStatus SentinelProtocol::EnsureSession(Connection* connection, const core::
   return Join(connection, kNamespaceWithoutPing, step);
 }
 
-// --- Calls a second. ---
+// --- Calls a second. They make no session: released clients may send them before a PING. ---
 
 void SentinelProtocol::Flow(Connection* connection, const Request& request,
                             const core::Step& step) {
@@ -198,8 +198,9 @@ std::optional<TokenId> SentinelProtocol::TokenOf(Connection* connection, const R
   return TokenId{token};
 }
 
-// ALREADY_RELEASE waits for the commit too: the record that ended the token may be on its way, and
-// a crash that lost the record would bring the token back.
+// Reaches tokens of all Sentinel connections of the namespace, also of those that a restart or the
+// network ended: the client may have come back from another port. ALREADY_RELEASE waits for the
+// commit, too: a crash that lost the record of the end would bring the token back.
 void SentinelProtocol::Release(Connection* connection, const Request& request,
                                const core::Step& step) {
   const std::optional<TokenId> token = TokenOf(connection, request, step);
