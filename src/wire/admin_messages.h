@@ -1,8 +1,6 @@
-// What administrators ask beyond a single token, in both directions: reclaims of many tokens,
-// purges, drains, backups.
+// Requests of administrators in both directions: reclaims of many tokens, purges, drains, backups.
 //
-// Thread: any. Views in decoded parameters point into the message they were decoded from. As with
-// the other methods (messages.h) the decoders of requests say which parameter is wrong.
+// Thread: any. Views and errors as in messages.h.
 #ifndef NOWCALLS_WIRE_ADMIN_MESSAGES_H_
 #define NOWCALLS_WIRE_ADMIN_MESSAGES_H_
 
@@ -44,7 +42,7 @@ struct DrainParams {
   std::optional<FlowKind> kind{};
 };
 
-// In pieces: `first_flow` is the next_flow of the reply before; 0: the first piece.
+// In pieces. `first_flow`: next_flow of the reply before; 0: the first piece.
 struct ReclaimNamespaceParams {
   std::string_view name_space;
   std::string_view reason;
@@ -72,11 +70,10 @@ bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out
 bool DecodeDrainNamespace(std::string_view params, DrainNamespaceParams* out, RequestError* error);
 bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error);
 
-// Without an instance the message is one that servers of before instances understand.
+// Without instance, reason or kind, requests are as older servers understand them.
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out);
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out);
-// Without a reason and a kind, messages are those that servers of before these understand.
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out);
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out);
 void EncodeReclaimNamespaceRequest(uint32_t msgid, const ReclaimNamespaceParams& params,
@@ -134,7 +131,7 @@ void EncodeReclaimNamespace(uint32_t msgid, const ReclaimNamespaceReply& reply, 
 void EncodeDrainNamespace(uint32_t msgid, const DrainNamespaceReply& reply, OutputBuffer* out);
 void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out);
 
-// kCorruption when the server sent something else.
+// kCorruption: not such a reply.
 Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result);
 Result<DrainReply> DecodeDrainReply(std::string_view result);
 Result<ReclaimNamespaceReply> DecodeReclaimNamespaceReply(std::string_view result);

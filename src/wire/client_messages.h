@@ -26,7 +26,7 @@ void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
                             std::span<const Param> values, OutputBuffer* out);
 void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out);
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out);
-// A release that says how the call ended. With kOk it says nothing, as EncodeTokenRequest.
+// Tells how the call ended; with kOk as EncodeTokenRequest.
 void EncodeReleaseRequest(uint32_t msgid, uint64_t token_id, CallOutcome outcome,
                           OutputBuffer* out);
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out);
@@ -36,7 +36,7 @@ void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffe
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out);
 void EncodeRulesListRequest(uint32_t msgid, const RulesListParams& params, OutputBuffer* out);
 void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffer* out);
-// The rules as one JSON string.
+// `json`: all rules.
 void EncodeRulesLoadRequest(uint32_t msgid, std::string_view name_space, std::string_view json,
                             OutputBuffer* out);
 
@@ -47,31 +47,28 @@ struct Response {
 };
 Result<Response> DecodeResponse(std::string_view message);
 
-// What a server says unasked.
 struct LostNotice {
   uint64_t token_id = 0;
   int64_t flow_id = 0;
   std::string reason;  // Of EndReasonName, or a word of a later server.
 };
-// Whether a message is a notification; then none for one that this client does not know.
+// nullopt: a notification that this client does not know.
 bool IsNotification(std::string_view message);
 Result<std::optional<LostNotice>> DecodeNotification(std::string_view message);
 
-// kOther for a word that this client does not know.
-RefusedBy RefusedByFromName(std::string_view name);
+RefusedBy RefusedByFromName(std::string_view name);  // kOther: this client does not know the word.
 
-// A grant, a refusal or a release in the form in which servers send them, or the answer to a
-// request for calls a second.
+// A grant, a refusal, a release or the answer to a request for calls a second.
 struct CommonReply {
   uint32_t msgid = 0;
-  // kOk or kBlocked of an acquire or a request, or kReleaseOk.
+  // kOk, kBlocked or kReleaseOk.
   TokenStatus status = TokenStatus::kFail;
   RefusedBy refused_by = RefusedBy::kNone;
   uint64_t token_id = 0;  // Of a grant.
 };
-// Takes one off the front of a stream of responses, in one pass, for clients that read very many.
-// It returns false and takes nothing if the next response is of another kind or form, or cut off:
-// then use MessageSplitter, DecodeResponse and the decoders below.
+// Takes one off the front of a stream of responses, in one pass. False, and nothing is taken: the
+// next response is of another kind or form, or cut off. Then use MessageSplitter, DecodeResponse
+// and the decoders below.
 bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);

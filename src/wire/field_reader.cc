@@ -10,8 +10,8 @@
 namespace nowcalls::wire {
 namespace {
 
-// Whether a value begins `bytes` that is an integer which a client has kept as a float: exact only
-// below 2^53, so it was another number before.
+// Whether `bytes` begin with a float that was an integer: a client has kept it as a double, which
+// is exact only below 2^53, so it was another number before.
 bool IsRoundedInteger(std::string_view bytes) {
   constexpr double kExactBelow = 9007199254740992.0;  // 2^53
   double value = 0;
@@ -43,6 +43,7 @@ bool FieldReader::OpenArray(uint32_t elements_max) {
   return false;
 }
 
+// Elements of later versions are skipped; bytes behind the value are no MessagePack-RPC.
 bool FieldReader::Close() {
   while (due_ > 0) {
     if (!Skip("it")) return false;
@@ -116,6 +117,7 @@ bool FieldReader::Skip(std::string_view name) {
 
 bool FieldReader::Explain(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
                           std::string_view range) {
+  // Only bytes that no splitter has checked are cut off.
   if (outcome == Reader::Outcome::kCutOff) {
     return Fail(ErrorCode::kMalformed, name, "is cut off");
   }
@@ -126,6 +128,7 @@ bool FieldReader::Explain(Reader::Outcome outcome, std::string_view name, std::s
 
 bool FieldReader::ExplainInteger(Reader::Outcome outcome, std::string_view name,
                                  std::string_view which) {
+  // The failed read took nothing, so rest() still begins with the value.
   if (outcome == Reader::Outcome::kWrongKind && IsRoundedInteger(reader_.rest())) {
     return Fail(name,
                 "must be an integer, got a float of 2^53 or more, which is a rounded integer: ids "
@@ -144,6 +147,7 @@ bool FieldReader::Fail(ErrorCode code, std::string_view name, std::string_view w
 }
 
 bool FieldReader::FailUnknown(std::string_view key) {
+  // The key is a peer's: it is quoted unless it can be shown safely.
   constexpr size_t kShownBytes = 64;
   const bool as_it_is = key.size() <= kShownBytes && IsPrintable(key);
   return Fail(as_it_is ? std::string(key) : Quoted(key, kShownBytes), "is not known");

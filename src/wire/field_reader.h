@@ -1,7 +1,7 @@
-// FieldReader: takes named values out of parameters and results, and says what is wrong with which.
+// FieldReader: takes named values out of parameters and results; errors name the value.
 //
-// Thread: any; a reader lives for one decode. A read that fails writes the error and returns false,
-// so that decoders chain reads with &&. Nothing is allocated, except for an error or a std::string.
+// Thread: any; a reader lives for one decode. A read that fails writes the error and returns false.
+// Allocates only for an error or a std::string.
 #ifndef NOWCALLS_WIRE_FIELD_READER_H_
 #define NOWCALLS_WIRE_FIELD_READER_H_
 
@@ -18,22 +18,22 @@ namespace nowcalls::wire {
 
 class FieldReader {
  public:
-  // Reads one value, `bytes`. `subject` begins each error message: "acquire: count is missing".
-  // Strings longer than `string_bytes_max` are errors.
+  // Reads one value, `bytes`. `subject` begins each error: "acquire: count is missing". Strings
+  // beyond `string_bytes_max` are errors.
   FieldReader(std::string_view subject, std::string_view bytes, size_t string_bytes_max,
               RequestError* error)
       : subject_(subject), reader_(bytes), string_bytes_max_(string_bytes_max), error_(error) {}
   FieldReader(const FieldReader&) = delete;
   FieldReader& operator=(const FieldReader&) = delete;
 
-  // The value is an array; the next reads are of its elements. The first form refuses more
-  // elements than `elements_max`, the second leaves them to Close.
+  // The value is an array; the next reads take its elements. More than `elements_max` are refused;
+  // without a bound Close skips them.
   bool OpenArray(uint32_t elements_max);
   bool OpenArray();
-  // After the last read: skips the elements that are left. False when bytes follow the value.
+  // After the last read: skips elements that are left. False: bytes follow the value.
   bool Close();
 
-  // Takes the next value if it is nil; true too when there is no next value.
+  // Takes a nil; true also if there is no next value.
   bool TakeMissing() {
     if (due_ == 0) return true;
     if (!reader_.TakeNil()) return false;
@@ -47,7 +47,7 @@ class FieldReader {
     if (TakeMissing()) return Fail(name, "is missing");
     return Read(name, value);
   }
-  // Leaves *value alone when it is missing.
+  // Leaves *value alone if it is missing.
   template <typename T>
   bool Optional(std::string_view name, T* value) {
     return TakeMissing() || Read(name, value);
@@ -61,8 +61,8 @@ class FieldReader {
     return true;
   }
 
-  // The next value is a map: calls read_value(key), which takes exactly one value, for each pair.
-  // Of a key that comes twice the last counts.
+  // A map: calls read_value(key), which takes exactly one value, for each pair. Of equal keys the
+  // last counts.
   template <typename ReadValue>
   bool ForEachKey(std::string_view name, ReadValue&& read_value) {
     uint32_t pairs = 0;
@@ -79,7 +79,7 @@ class FieldReader {
     return true;
   }
 
-  // The next value is an array: calls read_element(), which takes exactly one value, for each.
+  // An array: calls read_element(), which takes exactly one value, for each.
   template <typename ReadElement>
   bool ForEachElement(std::string_view name, ReadElement&& read_element) {
     uint32_t elements = 0;
@@ -94,8 +94,8 @@ class FieldReader {
     return true;
   }
 
-  // The next value is an array of at most `elements_max` elements, called `name` in errors: calls
-  // read_fields(), which takes its elements as those of OpenArray, and skips those that are left.
+  // An array of at most `elements_max`: calls read_fields(), which reads as after OpenArray, and
+  // skips the elements left.
   template <typename ReadFields>
   bool NestedArray(std::string_view name, uint32_t elements_max, ReadFields&& read_fields) {
     uint32_t elements = 0;
@@ -111,13 +111,11 @@ class FieldReader {
     return true;
   }
 
-  // The kind of the next value; kEnd when there is none.
   Kind Peek() const { return due_ == 0 ? Kind::kEnd : reader_.Peek(); }
-  // Takes the next value whole, as its bytes.
-  bool Raw(std::string_view name, std::string_view* bytes);
+  bool Raw(std::string_view name, std::string_view* bytes);  // Any value whole, as its bytes.
   bool Skip(std::string_view name);
 
-  // Write the error and return false: "SUBJECT: NAME WHAT", for example "count is missing".
+  // Write the error "SUBJECT: NAME WHAT" and return false.
   bool Fail(std::string_view name, std::string_view what) {
     return Fail(ErrorCode::kBadParams, name, what);
   }

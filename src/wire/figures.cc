@@ -14,7 +14,7 @@ std::string_view GroupOf(std::string_view name) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
-// The rows at the front that are one pair of the outer map: a group, or a row without one.
+// The rows at the front that make one pair of the outer map: a group, or a row without one.
 size_t RowsOfPair(std::span<const FigureRow> rows) {
   const std::string_view group = GroupOf(rows.front().name);
   if (group.empty()) return 1;
@@ -24,6 +24,7 @@ size_t RowsOfPair(std::span<const FigureRow> rows) {
   return static_cast<size_t>(end - rows.begin());
 }
 
+// A map's head has its size, so groups are counted before the first is packed.
 uint32_t PairsOf(std::span<const FigureRow> rows) {
   uint32_t pairs = 0;
   for (; !rows.empty(); ++pairs) rows = rows.subspan(RowsOfPair(rows));

@@ -1,6 +1,6 @@
-// Figures: what a server says of itself, as the result of `info` (PROTOCOL.md).
+// Figures: the result of `info` (PROTOCOL.md). Names and order: engine/figures.h.
 //
-// Thread: any. The names, in their order, are those of the engine's table (engine/figures.h).
+// Thread: any.
 #ifndef NOWCALLS_WIRE_FIGURES_H_
 #define NOWCALLS_WIRE_FIGURES_H_
 
@@ -16,10 +16,10 @@
 
 namespace nowcalls::wire {
 
-// Counters of one name that differ in a word, such as the limit that refused.
+// Counters of one name by a word, such as the limit that refused.
 using WordCounts = std::vector<std::pair<std::string_view, uint64_t>>;
 
-// std::monostate: the server does not know.
+// std::monostate: unknown.
 using FigureValue =
     std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, WordCounts>;
 
@@ -38,9 +38,8 @@ enum class FigureKind : uint8_t {
 };
 std::string_view FigureKindName(FigureKind kind);
 
-// What is told of a figure beside its value.
 struct FigureInfo {
-  // "version", or "GROUP.NAME". Figures of a group follow one another.
+  // Figures of a group follow one another.
   std::string_view name{};
   FigureKind kind{};
   std::string_view unit{};   // "ms", "bytes", "percent"; empty: a plain number, or none.
@@ -48,8 +47,7 @@ struct FigureInfo {
   std::string_view label{};  // What tells WordCounts apart: "reason", "protocol"; else empty.
 };
 
-// Appends a response whose result is a map. The rows of a group, which follow one another, are a
-// map within it, and so are WordCounts.
+// Appends a response whose result is a map; groups and WordCounts are maps within it.
 void EncodeFigures(uint32_t msgid, std::span<const FigureRow> rows, OutputBuffer* out);
 
 }  // namespace nowcalls::wire

@@ -31,6 +31,7 @@ void PackLimits(const Counts& counts, Packer* packer) {
     if (counts[i] > 0) PackField(RefusedByName(static_cast<RefusedBy>(i)), counts[i], packer);
   }
 }
+// Words of a later server are skipped, here and below.
 bool ReadLimits(std::string_view key, FieldReader* fields, Counts* counts) {
   return fields->ForEachKey(key, [&](std::string_view limit) {
     for (size_t i = 1; i < std::size(*counts); ++i) {
@@ -42,7 +43,7 @@ bool ReadLimits(std::string_view key, FieldReader* fields, Counts* counts) {
   });
 }
 
-// Reasons are all there.
+// All reasons are sent, also those of 0.
 void PackEnded(const FlowCounters& counters, Packer* packer) {
   packer->pack_map(kEndReasonCount - 1);
   for (size_t i = 1; i < kEndReasonCount; ++i) {
@@ -60,7 +61,7 @@ bool ReadEnded(std::string_view key, FieldReader* fields, FlowCounters* counters
   });
 }
 
-// All but kOk are there.
+// Sent once a call has ended badly; then all outcomes but kOk are there.
 bool HasOutcomes(const FlowCounters& counters) {
   return std::any_of(std::begin(counters.outcomes) + 1, std::end(counters.outcomes),
                      [](uint64_t count) { return count > 0; });
@@ -82,7 +83,7 @@ bool ReadOutcomes(std::string_view key, FieldReader* fields, FlowCounters* count
   });
 }
 
-// How a histogram is sent. With a count of 0 the numbers of `counted` and `upto` are left out.
+// The members of a histogram's map. With a count of 0 `counted` and `upto` are left out.
 using NamedNumber = std::pair<std::string_view, uint64_t FlowCounters::*>;
 struct Times {
   std::span<const NamedNumber> always;
@@ -132,7 +133,7 @@ void PackTimes(const FlowCounters& counters, Packer* packer) {
   for (const uint64_t count : counters.*kTimes.upto) packer->pack_uint64(count);
 }
 
-// Counts of bounds that this version does not know are skipped.
+// The counts are in the order of kTimeBoundsMs. Bounds that this version does not know are skipped.
 bool ReadUpTo(FieldReader* fields, CountsBelow* upto) {
   size_t known = 0;
   return fields->ForEachElement(kUpTo, [&] {
@@ -200,6 +201,7 @@ constexpr auto kTable = std::to_array<FlowCounter>({
 std::span<const FlowCounter> FlowCounterTable() { return kTable; }
 
 void PackValue(const FlowCounters& counters, Packer* packer) {
+  // The map's head has its size, so the counters sent are counted first.
   const auto is_sent = [&](const FlowCounter& counter) {
     return counter.is_sent == nullptr || counter.is_sent(counters);
   };

@@ -1,7 +1,7 @@
-// The counters of a flow: the map within its row, from one table for both directions and for
-// PROTOCOL.md (tests/unit/wire/flow_counters_test.cc compares).
+// The map of counters within a flow's row: one table for both directions and for PROTOCOL.md
+// (tests/unit/wire/flow_counters_test.cc compares).
 //
-// Thread: any. wire/row_fields.h finds PackValue and ReadValue by the type of the member.
+// Thread: any.
 #ifndef NOWCALLS_WIRE_FLOW_COUNTERS_H_
 #define NOWCALLS_WIRE_FLOW_COUNTERS_H_
 
@@ -22,11 +22,10 @@ struct FlowCounter {
   bool (*read)(std::string_view key, FieldReader* fields, FlowCounters* counters);
   bool (*is_sent)(const FlowCounters& counters) = nullptr;  // Null: always.
 };
-// In the order in which they are sent.
-std::span<const FlowCounter> FlowCounterTable();
+std::span<const FlowCounter> FlowCounterTable();  // In the order sent.
 
 void PackValue(const FlowCounters& counters, Packer* packer);
-// Keys that the table does not have are skipped.
+// Skips unknown keys.
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<FlowCounters>* counters);
 
 }  // namespace nowcalls::wire

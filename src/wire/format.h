@@ -1,5 +1,5 @@
-// The type bytes of MessagePack (github.com/msgpack/msgpack/blob/master/spec.md), for the decoders
-// that must not allocate. Encoding is msgpack-c's.
+// The type bytes of MessagePack (github.com/msgpack/msgpack/blob/master/spec.md), for decoders that
+// must not allocate.
 //
 // Thread: any.
 #ifndef NOWCALLS_WIRE_FORMAT_H_
@@ -50,7 +50,7 @@ inline constexpr uint8_t kMap16 = 0xde;
 inline constexpr uint8_t kMap32 = 0xdf;
 inline constexpr uint8_t kNegativeFixintFirst = 0xe0;
 
-// The first element of a MessagePack-RPC message.
+// First element of a MessagePack-RPC message.
 inline constexpr int64_t kRequestType = 0;
 inline constexpr int64_t kResponseType = 1;
 inline constexpr int64_t kNotificationType = 2;
@@ -59,8 +59,7 @@ constexpr bool IsExtension(uint8_t type) {
   return (type >= kExt8 && type <= kExt32) || (type >= kFixext1 && type <= kFixext16);
 }
 
-// Bytes of the length that follows the type byte of a long str, bin, array or map; 0 for all other
-// types.
+// Bytes of the length behind the type byte of a long str, bin, array or map; else 0.
 constexpr size_t LengthBytes(uint8_t type) {
   switch (type) {
     case kBin8:
@@ -77,7 +76,7 @@ constexpr size_t LengthBytes(uint8_t type) {
   }
 }
 
-// REQUIRES: `in` has `length_bytes` bytes, a value of LengthBytes other than 0.
+// REQUIRES: `in` has `length_bytes` bytes; LengthBytes, not 0.
 inline uint32_t LoadLength(const char* in, size_t length_bytes) {
   if (length_bytes == 1) return LoadBigEndian<uint8_t>(in);
   if (length_bytes == 2) return LoadBigEndian<uint16_t>(in);

@@ -63,7 +63,8 @@ Status ArrayToJson(const msgpack::object_array& array, Json* json) {
   return Status::Ok();
 }
 
-// Appended here, without Json's own look-up of the key, which walks all keys before it.
+// Pairs are appended to the object's vector: Json's own look-up walks all keys before each, so a
+// large map would cost its square. Of equal keys the last value counts, at the place of the first.
 Status MapToJson(const msgpack::object_map& map, Json* json) {
   *json = Json::object();
   auto& pairs = json->get_ref<Json::object_t&>();
@@ -80,7 +81,7 @@ Status MapToJson(const msgpack::object_map& map, Json* json) {
   return Status::Ok();
 }
 
-// Recursion is bounded by the nesting limit that msgpack-c was given.
+// Recursion is bounded by the nesting limit of msgpack-c's parser.
 Status ToJson(const msgpack::object& value, Json* json) {
   switch (value.type) {
     case msgpack::type::NIL: *json = nullptr; return Status::Ok();
@@ -135,6 +136,7 @@ Result<std::string> JsonTextFromMessagePack(std::string_view value) {
 }
 
 Result<Json> JsonFromMessagePack(std::string_view value) {
+  // No length is larger than the value itself, so a claimed one allocates nothing beyond it.
   const msgpack::unpack_limit limit(kElementsMax, kElementsMax, value.size(), value.size(),
                                     value.size(), kNestingMax);
   try {

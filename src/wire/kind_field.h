@@ -1,4 +1,4 @@
-// ReadKind, PackKind: the kind of a flow as a parameter or filter of requests.
+// The kind of a flow as a parameter or filter.
 //
 // Thread: any.
 #ifndef NOWCALLS_WIRE_KIND_FIELD_H_
@@ -15,7 +15,7 @@
 
 namespace nowcalls::wire {
 
-// "flow" or "value"; missing or nil: none.
+// "flow" or "value"; missing: none.
 inline bool ReadKind(std::string_view name, FieldReader* fields, std::optional<FlowKind>* kind) {
   std::optional<std::string_view> word;
   if (!fields->Optional(name, &word)) return false;

@@ -20,6 +20,7 @@ std::string MustBe(std::string_view what, std::string_view wanted, const Reader&
          std::string(KindName(reader.Peek()));
 }
 
+// The kind and the range of a wrong msgid have errors of their own; both close the connection.
 bool ReadMsgid(Reader* reader, Envelope* envelope, RequestError* error) {
   uint64_t msgid = 0;
   const Reader::Outcome outcome = reader->ReadUint(&msgid);
@@ -33,7 +34,7 @@ bool ReadMsgid(Reader* reader, Envelope* envelope, RequestError* error) {
   return true;
 }
 
-// The head of the message up to its method: type, arity and, for a request, msgid.
+// The head of the message up to its method. The arity depends on the type, and is judged last.
 bool ReadHead(Reader* reader, Envelope* envelope, RequestError* error) {
   uint32_t elements = 0;
   if (reader->ReadArray(&elements) != Reader::Outcome::kOk) {
@@ -55,6 +56,7 @@ bool ReadHead(Reader* reader, Envelope* envelope, RequestError* error) {
 
 }  // namespace
 
+// For bytes that were refused: an array, type 0 and a msgid are enough to answer.
 std::optional<uint32_t> FindMsgid(std::string_view message) {
   Reader reader(message);
   uint32_t elements = 0;
@@ -69,6 +71,7 @@ std::optional<uint32_t> FindMsgid(std::string_view message) {
   return envelope.msgid;
 }
 
+// For prefetching: a wrong answer costs nothing but time, so nothing is reported.
 Subject SubjectAhead(std::string_view bytes) {
   using Outcome = Reader::Outcome;
   Reader reader(bytes);
@@ -127,11 +130,13 @@ bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* 
   const Reader::Outcome outcome = reader.ReadString(&name);
   if (outcome == Reader::Outcome::kCutOff) return Malformed("method is cut off", error);
   if (outcome != Reader::Outcome::kOk) return Malformed(MustBe("method", "a str", reader), error);
+  // Errors and logs quote the name, so its length is bounded.
   if (name.size() > kStringBytesMax) {
     return Malformed("method of " + std::to_string(name.size()) + " bytes exceeds " +
                          std::to_string(kStringBytesMax),
                      error);
   }
+  // An unknown method is not malformed: the connection goes on after its error.
   if (reader.Peek() != Kind::kArray) return Malformed(MustBe("params", "an array", reader), error);
   envelope->method = MethodFromName(name);
   envelope->method_name = name;

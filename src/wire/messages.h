@@ -1,7 +1,7 @@
 // MessagePack-RPC requests and replies of nowcalls as structs (PROTOCOL.md).
 //
-// Thread: any. Views in decoded structs point into the message they were decoded from. Decoding a
-// hot request and encoding its reply allocate nothing.
+// Thread: any. Views in decoded structs point into the message. Decoding a hot request and encoding
+// its reply allocate nothing.
 #ifndef NOWCALLS_WIRE_MESSAGES_H_
 #define NOWCALLS_WIRE_MESSAGES_H_
 
@@ -26,8 +26,7 @@ class ParamList;
 
 inline constexpr int64_t kProtocolVersion = 1;
 
-// What is wrong with a request. (A refusal is no error but a result.) The numbers and names are
-// part of the protocol.
+// Errors of requests; a refusal is a result. Numbers and names are part of the protocol.
 enum class ErrorCode : int8_t {
   kMalformed = 1,      // Not a request: arity, types or order of the envelope.
   kUnknownMethod = 2,  //
@@ -53,25 +52,24 @@ struct Envelope {
   std::string_view params;  // The encoded parameter array.
 };
 
-// Takes apart one whole message as the splitter found it. False: it is not a request; `error` is
-// filled, and the envelope as far as it was read.
+// Takes apart one whole message of the splitter. False: no request; `error` is filled, and the
+// envelope as far as it was read.
 bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* error);
 
-// The msgid of bytes that begin like a request, so that the sender can be told what is wrong.
+// The msgid of bytes that begin like a request.
 std::optional<uint32_t> FindMsgid(std::string_view message);
 
-// The flow of an acquire or a request, or the token of a release, at the front of `bytes`. Both are
-// 0 if another message is there, or it is cut off. Nothing behind that parameter is checked.
+// The flow of an acquire or request, or the token of a release, at the front of `bytes`; else 0.
+// Nothing behind that parameter is checked.
 struct Subject {
   int64_t flow = 0;
   uint64_t token = 0;
 };
 Subject SubjectAhead(std::string_view bytes);
 
-// Parameters by method. Missing trailing parameters and nil take the defaults. Surplus parameters
-// and unknown option keys are errors, so that no wish of a client is silently ignored. Names are
-// checked here (base/text.h). flow_id and count may be any 64-bit integer: values out of their
-// range are answered with the status BAD_REQUEST, not with an error.
+// Parameters by method. Missing trailing parameters and nil take the defaults; surplus parameters
+// and unknown keys are errors. Names are checked (base/text.h). flow_id and count may be any 64-bit
+// integer: out of range they are answered BAD_REQUEST, not with an error.
 struct HelloParams {
   int64_t protocol = kProtocolVersion;  // Any other is refused with kUnsupported.
   std::string_view name_space{};
@@ -88,8 +86,7 @@ struct AcquireParams {
   std::optional<uint64_t> wait_ms{};  // 0 .. kWaitMsMax
   uint64_t request_id = 0;            // 0: none.
   uint64_t hold_ms = 0;               // At most INT64_MAX; 0: the rule's.
-  // A value of the rule's parameter that a ledger can hold. The bytes of a decoded number lie in
-  // `number`, so a copy of the struct does not outlive it.
+  // Of the rule's parameter. Decoded numbers lie in `number`: a copy does not outlive the struct.
   std::optional<Param> param{};
   std::array<char, 8> number{};
 };
@@ -101,8 +98,8 @@ struct AcquireAllParams {
     bool rate = false;             // It asks for calls a second, not for a token.
     std::array<char, 8> number{};
   };
-  // 1 .. kAcquireAllMax, no two with the same flow_id, param and rate. Params of decoded items
-  // point into the items.
+  // 1 .. kAcquireAllMax, no two with the same flow_id, param and rate. Decoded params point into
+  // the items.
   std::vector<Item> items;
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};
@@ -168,13 +165,13 @@ struct RulesLoadParams {
 };
 
 bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error);
-// A decoder that several methods share is told the method, for the message of an error.
+// `method`: for the error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
-// The memory of out->items is used again.
+// Reuses the memory of out->items.
 bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestError* error);
 bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error);
-// `values` gets 0 to kElementsMax values.
+// `values`: 0 .. kElementsMax.
 bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList* values,
                         RequestError* error);
 bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* error);
@@ -188,14 +185,14 @@ bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError
 bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* error);
 bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError* error);
 
-// Replies. Each Encode appends one whole response message.
+// Replies. Each Encode appends one whole response.
 struct HelloReply {
   std::string server_version;
   uint64_t session = 0;
   uint64_t sessions_online = 0;  // Of the namespace.
   uint64_t resumed_tokens = 0;
 };
-// What the rule of a token says of its end: a connection that asked for it in hello is told.
+// The rule's terms for the end of a token, for connections that asked in hello.
 struct Terms {
   uint64_t strategy = 0;  // resourceTimeoutStrategy.
   uint64_t resource_timeout_ms = 0;
@@ -215,7 +212,7 @@ struct AcquireReply {
   std::optional<Terms> terms{};  // Of a grant. REQUIRES: no value.
 };
 struct AcquireAllReply {
-  // Of an item that asked for a rate: 0, 0, and after how many ms the calls may be made.
+  // For a rate: 0, 0, and the ms until the calls may be made.
   struct Token {
     uint64_t token_id = 0;
     uint64_t fence = 0;
@@ -249,7 +246,7 @@ void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
 void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer* out);
 void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out);
-// A notification to a client: its token was taken back.
+// A notification: the token was taken back.
 void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuffer* out);
 void EncodeStatus(uint32_t msgid, TokenStatus status,
                   OutputBuffer* out);  // release, reclaim, cancel

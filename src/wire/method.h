@@ -1,5 +1,4 @@
-// The methods of the protocol, by name (PROTOCOL.md). A method needs an enumerator and a name here;
-// its messages are in messages.h and its like, and the server's side is in engine/rpc/methods.cc.
+// The methods of the protocol (PROTOCOL.md). Their handlers: engine/rpc/methods.cc.
 //
 // Thread: any.
 #ifndef NOWCALLS_WIRE_METHOD_H_
@@ -45,7 +44,7 @@ enum class Method : uint8_t {
   kDrainNamespace,
 };
 
-// Looked through from the front, so the most frequent come first.
+// Searched from the front: the most frequent come first.
 inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string_view>>({
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},
@@ -77,8 +76,7 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kDrainNamespace, "drain_namespace"},
 });
 
-// Enumerators, kUnknown included.
-inline constexpr size_t kMethodCount = kMethodNames.size() + 1;
+inline constexpr size_t kMethodCount = kMethodNames.size() + 1;  // kUnknown included.
 
 std::string_view MethodName(Method method);    // "unknown" for kUnknown.
 Method MethodFromName(std::string_view name);  // kUnknown when no method has this name.

@@ -1,6 +1,6 @@
-// Rows of `namespaces`: where the rules of a namespace come from, and how many sessions it has.
+// Rows of `namespaces`; conventions of wire/rows.h.
 //
-// Thread: any. On the wire a row is a map, as those of wire/rows.h.
+// Thread: any.
 #ifndef NOWCALLS_WIRE_NAMESPACE_ROWS_H_
 #define NOWCALLS_WIRE_NAMESPACE_ROWS_H_
 
@@ -22,8 +22,7 @@ struct NamespaceRow {
   uint64_t rules = 0;                       // Active ones.
   uint64_t sessions = 0;                    // Online, or offline with tokens.
   std::optional<uint64_t> sessions_online;  // Absent offline, and so are all that follow.
-  // By the ledger clock, in this run of the server. Absent: that has not happened, or, of a
-  // refusal, a set has come into force since.
+  // In this run of the server. Absent: has not happened, or a set came into force since a refusal.
   std::optional<int64_t> loaded_ms{};
   std::optional<int64_t> refused_ms{};
   std::optional<std::string> refusal{};    // Why.
@@ -33,10 +32,10 @@ struct NamespaceRow {
   bool operator==(const NamespaceRow&) const = default;
 };
 
-// One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
+// One page: [rows, next_cursor], 0 as nil.
 void EncodeNamespacePage(uint32_t msgid, const std::vector<NamespaceRow>& rows,
                          uint64_t next_cursor, OutputBuffer* out);
-// kCorruption when the server sent something else.
+// kCorruption: not such a page.
 Result<Page<NamespaceRow>> DecodeNamespacePage(std::string_view result);
 
 }  // namespace nowcalls::wire

@@ -1,8 +1,7 @@
-// OutputBuffer: bytes on their way out, appended at the end and taken as a whole.
+// OutputBuffer: bytes on their way out; the stream type of msgpack::packer.
 //
-// Thread: one at a time. Appending allocates only when the buffer must grow; Clear keeps its
-// memory, ShrinkToEmpty returns it (idle connections hold no buffer). It is the stream type that
-// msgpack::packer writes to.
+// Thread: one at a time. Appending allocates only to grow; Clear keeps the memory, ShrinkToEmpty
+// returns it.
 #ifndef NOWCALLS_WIRE_OUTPUT_BUFFER_H_
 #define NOWCALLS_WIRE_OUTPUT_BUFFER_H_
 
@@ -27,7 +26,7 @@ class OutputBuffer {
   OutputBuffer& operator=(const OutputBuffer&) = delete;
   ~OutputBuffer() { std::free(data_); }
 
-  // The name that msgpack::packer asks for.
+  // Named for msgpack::packer.
   void write(const char* bytes, size_t size) {
     if (size == 0) return;  // memcpy must not see a null pointer.
     if (capacity_ - size_ < size) Grow(size);
@@ -48,7 +47,7 @@ class OutputBuffer {
     data_ = nullptr;
     size_ = capacity_ = 0;
   }
-  // Drops all bytes behind the first `size`. REQUIRES: size <= this->size().
+  // Keeps the first `size` bytes. REQUIRES: size <= this->size().
   void Truncate(size_t size) { size_ = size; }
   // Drops the first `size` bytes. REQUIRES: size <= this->size().
   void Consume(size_t size) {

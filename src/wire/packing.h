@@ -1,4 +1,4 @@
-// How messages begin, for the encoders of this folder (msgpack-c does the packing).
+// Beginnings of messages, packed by msgpack-c.
 //
 // Thread: any.
 #ifndef NOWCALLS_WIRE_PACKING_H_

@@ -15,6 +15,8 @@ void SetNumber(ParamType type, T number, ParamNumber* room, Param* out) {
   *out = {type, {room->data(), sizeof(T)}};
 }
 
+// The type is part of the value, since rules' items are typed. MessagePack has one kind of integer:
+// 32 bits decide between int and long, as in the parser of rules.
 bool ReadInteger(std::string_view name, FieldReader* fields, ParamNumber* room, Param* out) {
   int64_t value = 0;
   if (!fields->Required(name, &value)) return false;
@@ -36,7 +38,8 @@ bool ReadText(std::string_view name, FieldReader* fields, Param* out) {
   return IsUtf8(out->bytes) || fields->Fail(name, "must be UTF-8");
 }
 
-// As it came. msgpack-c's pack_double makes an integer of a whole number, which is another value.
+// Packs the bytes as they came: msgpack-c's pack_double makes an integer of a whole number, which
+// is another value.
 void PackReal(uint8_t format, std::string_view bytes, Packer* packer) {
   const char head = static_cast<char>(format);
   packer->pack_str_body(&head, 1);
@@ -50,6 +53,7 @@ bool ReadParam(std::string_view name, FieldReader* fields, ParamNumber* room, Pa
     case Kind::kInt: return ReadInteger(name, fields, room, out);
     case Kind::kStr: return ReadText(name, fields, out);
     case Kind::kFloat: {
+      // Big-endian on the wire as in Param: a view behind the type byte is the value.
       std::string_view bytes;
       if (!fields->Raw(name, &bytes)) return false;
       const bool narrow = static_cast<uint8_t>(bytes[0]) == kFloat32;

@@ -1,4 +1,4 @@
-// ParamList: the values of a parameter as they come in one request, in memory that is used again.
+// ParamList: the values of a parameter in one request. Reuses its memory.
 //
 // Thread: one at a time. MessagePack has fewer types than Param:
 //
@@ -23,17 +23,15 @@
 
 namespace nowcalls::wire {
 
-// Room for a number as Param has it.
-using ParamNumber = std::array<char, 8>;
+using ParamNumber = std::array<char, 8>;  // Room for a number of a Param.
 
-// Takes the next value as a parameter. `out` points into the bytes read, or into `room`. An error
-// for other kinds, integers beyond i64, and strings longer than kParamBytesMax.
+// `out` points into the bytes read or into `room`. Errors: other kinds, integers beyond i64,
+// strings beyond kParamBytesMax.
 bool ReadParam(std::string_view name, FieldReader* fields, ParamNumber* room, Param* out);
 // Bytes and shorts become integers.
 void PackParam(const Param& value, Packer* packer);
 
-// Of rows (wire/row_fields.h). A value that a client cannot tell from another one comes back as the
-// more usual: an integer as in ReadParam.
+// For rows (wire/row_fields.h). Types that MessagePack lacks come back as in ReadParam.
 void PackValue(const ParamValue& value, Packer* packer);
 bool ReadValue(std::string_view key, FieldReader* fields, ParamValue* value);
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<ParamValue>* value);
@@ -42,9 +40,8 @@ bool ReadValue(std::string_view key, FieldReader* fields, std::optional<ParamVal
 class ParamList {
  public:
   void Clear() { size_ = 0; }
-  // Appends the next value. At most kElementsMax.
-  bool Read(std::string_view name, FieldReader* fields);
-  // They point into the bytes read and into this list.
+  bool Read(std::string_view name, FieldReader* fields);  // Appends one; at most kElementsMax.
+  // Point into the bytes read and this list.
   std::span<const Param> values() const { return {values_.data(), size_}; }
 
  private:

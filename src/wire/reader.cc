@@ -8,6 +8,7 @@
 namespace nowcalls::wire {
 namespace {
 
+// Ranges first; the rest are single bytes.
 constexpr Kind KindOf(uint8_t type) {
   if (type <= kPositiveFixintLast || type >= kNegativeFixintFirst) return Kind::kInt;
   if (type <= kFixmapLast) return Kind::kMap;
@@ -35,6 +36,7 @@ constexpr Kind KindOf(uint8_t type) {
   }
 }
 
+// One load a value instead of the comparisons of KindOf.
 constexpr std::array<Kind, 256> kKinds = [] {
   std::array<Kind, 256> kinds{};
   for (size_t type = 0; type < kinds.size(); ++type)
@@ -46,8 +48,8 @@ uint8_t TypeByte(std::string_view bytes) { return static_cast<uint8_t>(bytes[0])
 
 Kind KindAt(std::string_view bytes) { return bytes.empty() ? Kind::kEnd : kKinds[TypeByte(bytes)]; }
 
-// The results below fit two registers and the bytes come by value, because readers are on the hot
-// path and memory that is written in parts and read as a whole stalls it.
+// The hot path: results fit two registers and bytes come by value, because memory that is written
+// in parts and read as a whole stalls the processor.
 
 struct Integer {
   uint64_t bits;  // Two's complement when negative.
@@ -80,6 +82,7 @@ Integer IntegerAt(std::string_view bytes) {
     default: break;
   }
   if (kKinds[type] != Kind::kInt) return {0, Reader::Outcome::kWrongKind, false, 0};
+  // A fixint: the type byte is the value. A negative one is sign-extended.
   const bool negative = type >= kNegativeFixintFirst;
   const uint64_t sign_bits = negative ? ~uint64_t{0xff} : 0;
   return {sign_bits | type, Reader::Outcome::kOk, negative, 1};
@@ -97,6 +100,7 @@ Head HeadAt(Kind kind, std::string_view bytes) {
   const uint8_t type = TypeByte(bytes);
   if (kKinds[type] != kind) return {Reader::Outcome::kWrongKind, 0, 0};
   const size_t length_bytes = LengthBytes(type);
+  // A short one: the length is in the type byte, five bits of a str, four of an array or map.
   if (length_bytes == 0) {
     const uint32_t length = kind == Kind::kStr ? type - kFixstrFirst : type & 0x0fU;
     return {Reader::Outcome::kOk, 1, length};
@@ -112,6 +116,7 @@ struct Step {
   uint64_t more;  // Values that follow because of it.
 };
 
+// One step of Skip: a scalar whole, but only the head of an array or map.
 Step StepAt(std::string_view bytes) {
   const Kind kind = KindAt(bytes);
   size_t size = 1;
@@ -123,6 +128,7 @@ Step StepAt(std::string_view bytes) {
     const Integer integer = IntegerAt(bytes);
     return {integer.outcome, integer.size, 0};
   }
+  // kStr, kBin, kArray, kMap; extensions and reserved bytes are refused above.
   if (kind >= Kind::kStr) {
     const Head head = HeadAt(kind, bytes);
     if (head.outcome != Reader::Outcome::kOk) return {head.outcome, 0, 0};
@@ -186,6 +192,7 @@ Reader::Outcome Reader::ReadBool(bool* value) {
 Reader::Outcome Reader::ReadAnyString(std::string_view* value) {
   const Head head = HeadAt(Kind::kStr, rest_);
   if (head.outcome != Outcome::kOk) return head.outcome;
+  // The claimed length is compared with the bytes that have arrived; neither side can overflow.
   if (rest_.size() - head.size < head.length) return Outcome::kCutOff;
   *value = rest_.substr(head.size, head.length);
   rest_.remove_prefix(size_t{head.size} + head.length);
@@ -210,8 +217,8 @@ Reader::Outcome Reader::ReadMap(uint32_t* pairs) {
 
 Reader::Outcome Reader::Skip(std::string_view* value) {
   std::string_view rest = rest_;
-  // A count of values instead of a stack: how deep they are nested does not matter here. Each turn
-  // takes at least a byte and adds less than 2^33, so the count cannot overflow.
+  // A count of values instead of a stack: nesting does not matter here. Each round takes at least a
+  // byte and adds less than 2^33, so the count cannot overflow.
   for (uint64_t values_due = 1; values_due > 0; --values_due) {
     const Step step = StepAt(rest);
     if (step.outcome != Outcome::kOk) return step.outcome;

@@ -1,7 +1,7 @@
 // Reader: takes MessagePack values off the front of a byte view, without allocating.
 //
-// Thread: any. It never reads past its end, whatever the bytes are. A read that fails consumes
-// nothing and leaves the output alone. Views it hands out point into the bytes it reads.
+// Thread: any. Never reads past the end, whatever the bytes are. A read that fails consumes nothing
+// and leaves the output alone. Views point into the bytes read.
 #ifndef NOWCALLS_WIRE_READER_H_
 #define NOWCALLS_WIRE_READER_H_
 
@@ -26,7 +26,7 @@ enum class Kind : uint8_t {
   kReserved
 };
 
-// "nil", "bool", "int", ... as error messages say it.
+// For error messages: "nil", "bool", "int", ...
 std::string_view KindName(Kind kind);
 
 class Reader {
@@ -40,10 +40,9 @@ class Reader {
 
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
-  // The kind of the next value; kEnd when there is none.
-  Kind Peek() const;
+  Kind Peek() const;  // kEnd when there is no next value.
 
-  // Every encoding of an integer that fits the result is accepted, as the specification has it.
+  // Any encoding of an integer that fits the result is accepted, as in the specification.
   Outcome ReadInt(int64_t* value) {
     uint8_t small = 0;
     if (!TakeFix(0, kPositiveFixintLast, &small)) return ReadAnyInt(value);
@@ -64,7 +63,7 @@ class Reader {
     rest_.remove_prefix(size_t{1} + length);
     return Outcome::kOk;
   }
-  // The head of an array or map; its elements, or pairs, are the next values.
+  // The head of an array or map; its elements or pairs are the next values.
   Outcome ReadArray(uint32_t* elements) {
     uint8_t few = 0;
     if (!TakeFix(kFixarrayFirst, kFixarrayLast, &few)) return ReadAnyArray(elements);
@@ -72,21 +71,18 @@ class Reader {
     return Outcome::kOk;
   }
   Outcome ReadMap(uint32_t* pairs);
-  // Takes a nil if it is next.
   bool TakeNil() {
     uint8_t ignored = 0;
     return TakeFix(kNilByte, kNilByte, &ignored);
   }
-  // Takes the next value whole, whatever it is (kWrongKind: extension types and what is no
-  // value). *value gets its bytes.
+  // Takes any value whole, as its bytes. kWrongKind: an extension type or no value.
   Outcome Skip(std::string_view* value);
 
   std::string_view rest() const { return rest_; }
   bool AtEnd() const { return rest_.empty(); }
 
  private:
-  // Most values of requests are one byte, or begin with a byte that tells their size. Those are
-  // read inline, since a call would take longer than the read; these read all others.
+  // All but one-byte heads, which are read inline: a call takes longer than such a read.
   Outcome ReadAnyInt(int64_t* value);
   Outcome ReadAnyUint(uint64_t* value);
   Outcome ReadAnyString(std::string_view* value);
@@ -94,7 +90,7 @@ class Reader {
 
   static constexpr uint8_t kNoFix = 0xff;
 
-  // How far the next byte is behind `first`; kNoFix if it is not one from there to `last`.
+  // The distance of the next byte from `first`; kNoFix if it is not in first..last.
   uint8_t FixAhead(uint8_t first, uint8_t last) const {
     if (rest_.empty()) return kNoFix;
     const auto type = static_cast<uint8_t>(rest_[0]);

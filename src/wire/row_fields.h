@@ -1,14 +1,14 @@
-// Rows of listings as maps on the wire, from one list of fields for both directions.
+// Rows of listings as maps on the wire: one list of fields for both directions.
 //
-// Thread: any. A row type names its fields once, in the order in which they are sent:
+// Thread: any. A row type names its fields once, in the order sent:
 //
 //   template <>
 //   inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
 //       Field{"token_id", &TokenRow::token_id}, Field{"online", &TokenRow::online}};
 //
-// The first field names the row; a map without it is no row. A std::optional member is left out of
-// the map when it is absent. Other members are always there, and nil in their place is an error. A
-// member whose value is a map of its own has its own PackValue and ReadValue beside its type.
+// The first field names the row; a map without it is an error. Absent std::optional members are
+// left out; other members are always there, and nil is an error. A member that is a map has its own
+// PackValue and ReadValue beside its type.
 #ifndef NOWCALLS_WIRE_ROW_FIELDS_H_
 #define NOWCALLS_WIRE_ROW_FIELDS_H_
 
@@ -36,7 +36,7 @@ struct Field {
 template <typename Row, typename Value>
 Field(std::string_view, Value Row::*) -> Field<Row, Value>;
 
-// std::tuple of Field, by specialisation.
+// Specialise: a std::tuple of Field.
 template <typename Row>
 inline constexpr auto kFieldsOf = std::tuple{};
 
@@ -95,7 +95,7 @@ bool ReadValue(std::string_view key, FieldReader* fields, std::optional<Value>* 
   return fields->Optional(key, value);
 }
 
-// The value of `key`, which is skipped when a row has no such field.
+// Skips unknown keys.
 template <typename Row>
 bool ReadField(std::string_view key, FieldReader* fields, Row* row) {
   bool read = false;
@@ -120,8 +120,7 @@ bool ReadRow(FieldReader* fields, Row* row) {
   return fields->ForEachKey("row", read) && (named || fields->Fail(kName, "is missing in a row"));
 }
 
-// What EncodeRows has written, as the result of a response. kCorruption when it is something else;
-// `subject` begins the message.
+// The result of EncodeRows. kCorruption: something else; `subject` begins the message.
 template <typename Row>
 Result<Page<Row>> DecodeRows(std::string_view subject, std::string_view result) {
   RequestError error;

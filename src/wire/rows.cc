@@ -42,13 +42,13 @@ inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
     Field{"forgotten", &FlowRate::forgotten},
 };
 
-// The map within a flow's row; row_fields.h finds these by the type of the member.
+// The map within a flow's row. Argument-dependent lookup finds these overloads from row_fields.h.
 void PackValue(const FlowRate& rate, Packer* packer) { PackRow(rate, packer); }
 bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::optional<FlowRate>* rate) {
   return fields->TakeMissing() || ReadRow(fields, &rate->emplace());
 }
 
-// The row within a row, likewise.
+// The row within a row, likewise. A vector stands for an optional: a FlowRow cannot hold itself.
 uint32_t Pairs(const std::vector<FlowRow>& row) { return row.empty() ? 0 : 1; }
 void PackField(std::string_view key, const std::vector<FlowRow>& row, Packer* packer);
 bool ReadValue(std::string_view key, FieldReader* fields, std::vector<FlowRow>* row);
@@ -81,11 +81,11 @@ void PackField(std::string_view key, const std::vector<FlowRow>& row, Packer* pa
   PackRow(row.front(), packer);
 }
 bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::vector<FlowRow>* row) {
-  row->clear();  // Of a key that comes twice the last counts.
+  row->clear();  // Of equal keys the last counts.
   return fields->TakeMissing() || ReadRow(fields, &row->emplace_back());
 }
 
-// Likewise.
+// The addresses of a session, likewise.
 void PackValue(const std::vector<std::string>& texts, Packer* packer) {
   packer->pack_array(static_cast<uint32_t>(texts.size()));
   for (const std::string& text : texts) PackString(text, packer);
@@ -157,7 +157,7 @@ inline constexpr auto kFieldsOf<WaiterRow> = std::tuple{
     Field{"instance", &WaiterRow::instance},
 };
 
-// Rows without pages.
+// Rows without pages: their handlers bound the number of rows.
 template <typename Row>
 void EncodeAllRows(uint32_t msgid, const std::vector<Row>& rows, OutputBuffer* out) {
   Packer packer(*out);
@@ -218,6 +218,7 @@ Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result) {
 }
 
 Result<std::vector<ParamRow>> DecodeParamRows(std::string_view result) {
+  // [rows] is a page without a cursor, which DecodeRows takes for the last one.
   Result<Page<ParamRow>> page = DecodeRows<ParamRow>("params answer", result);
   if (!page.ok()) return page.status();
   return std::move(page->rows);

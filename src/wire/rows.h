@@ -1,7 +1,6 @@
-// Rows of the listings: what an operator sees of tokens, flows and sessions, live or offline.
+// Rows of the listings, live or offline: a map of the members' names, or of the names beside them.
 //
-// Thread: any. On the wire a row is a map whose keys are the names beside each member; times are
-// ledger-clock milliseconds. Readers ignore keys they do not know, so later versions may add some.
+// Thread: any. Times are ledger-clock milliseconds. Readers skip unknown keys.
 #ifndef NOWCALLS_WIRE_ROWS_H_
 #define NOWCALLS_WIRE_ROWS_H_
 
@@ -33,20 +32,18 @@ struct TokenRow {
   int64_t deadline_ms = 0;
   std::optional<bool> online;         // Of the session; absent when read offline.
   std::optional<ParamValue> param{};  // Of the rule's parameter; absent without one.
-  // Of the session; absent unless its client id has several. Offline: absent if it is 0.
+  // Of the session; absent unless its client id has several, or offline if 0.
   std::optional<uint64_t> instance{};
 
   bool operator==(const TokenRow&) const = default;
 };
 
-// Histograms of flows count the times that were shorter than each of these. Each is where a bucket
-// of the server's histogram begins, so the counts are exact.
+// Histograms count the times below each. A bucket of the server begins at each: counts are exact.
 inline constexpr auto kTimeBoundsMs =
     std::to_array<uint64_t>({10, 96, 1'024, 10'240, 57'344, 655'360, 3'670'016});
 using CountsBelow = std::array<uint64_t, kTimeBoundsMs.size()>;
 
-// Counters since the server started.
-struct FlowCounters {
+struct FlowCounters {    // Since the server started.
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
   uint64_t refused[kRefusedByCount] = {};         // By RefusedBy; on the wire by its name.
   uint64_t shadow_refused[kRefusedByCount] = {};  // What shadow mode let pass, likewise.
@@ -54,10 +51,9 @@ struct FlowCounters {
   uint64_t granted_from_queue = 0;
   uint64_t longest_wait_ms = 0;
   uint64_t kept = 0;
-  uint64_t ended[kEndReasonCount] = {};  // By EndReason; on the wire by its name.
-  // Of releases, by CallOutcome; on the wire by its name. Those that ended well are not counted.
-  uint64_t outcomes[kCallOutcomeCount] = {};
-  // How long ended tokens were held: "held_ms" on the wire.
+  uint64_t ended[kEndReasonCount] = {};       // By EndReason; on the wire by its name.
+  uint64_t outcomes[kCallOutcomeCount] = {};  // Of releases, likewise; kOk is not counted.
+  // Times that ended tokens were held: "held_ms".
   uint64_t held_p50_ms = 0;
   uint64_t held_p90_ms = 0;
   uint64_t held_p99_ms = 0;
@@ -65,8 +61,7 @@ struct FlowCounters {
   uint64_t held_sum_ms = 0;
   uint64_t held_count = 0;
   CountsBelow held_upto{};  // By kTimeBoundsMs.
-  // How long acquires waited that were answered, whatever the answer: "waited_ms" on the wire. The
-  // longest is longest_wait_ms.
+  // Waits of answered acquires, whatever the answer: "waited_ms". The longest: longest_wait_ms.
   uint64_t waited_p50_ms = 0;
   uint64_t waited_p90_ms = 0;
   uint64_t waited_p99_ms = 0;
@@ -77,8 +72,8 @@ struct FlowCounters {
   bool operator==(const FlowCounters&) const = default;
 };
 
-// Calls a second of a flow: "rate" in its row. Calls, but where the name says requests. The sums
-// are since the server started; a request for several values counts its calls once.
+// Calls a second of a flow: "rate". Numbers are calls unless named requests; sums are since the
+// server started. A request for several values counts its calls once.
 struct FlowRate {
   uint64_t in_window = 0;           // Calls in the window that ends now.
   std::optional<uint64_t> limit{};  // The most that the window may have; absent when each value has
@@ -90,7 +85,7 @@ struct FlowRate {
   uint64_t requests_passed = 0;  // At once or later.
   uint64_t requests_blocked = 0;
   std::optional<uint64_t> values{};  // Of the parameter that are remembered.
-  // Values that were forgotten for others while their limit was in use; absent like values.
+  // Values forgotten for others while their limit was in use; absent like values.
   std::optional<uint64_t> forgotten{};
 
   bool operator==(const FlowRate&) const = default;
@@ -114,12 +109,12 @@ struct FlowRow {
   std::optional<int64_t> oldest_issued_ms;
   std::optional<FlowCounters> counters;  // Absent offline.
   std::optional<FlowRate> rate;          // Absent while nobody has asked for calls a second.
-  // Acquires of a rule that says calls a second, or requests of any other. Absent: none.
+  // Acquires of a rule for calls a second, or requests of another. Absent: none.
   std::optional<uint64_t> other_kind;
-  // Values of its parameter that tokens hold or acquires wait for; absent without one, and offline.
+  // Values that tokens hold or acquires wait for; absent without a parameter, and offline.
   std::optional<uint64_t> keys{};
-  // Of `flow`, asked for no kind: the row of the rule by value, if the flow id has one beside the
-  // rule of the flow, whose row this is. At most one.
+  // Of `flow` without a kind: the row of the id's rule by value, if this is the rule of the flow
+  // and both exist. At most one.
   std::vector<FlowRow> by_value{};
 
   bool operator==(const FlowRow&) const = default;
@@ -128,7 +123,7 @@ struct FlowRow {
 inline FlowKey KeyOf(const FlowRow& row) {
   return {FlowId{row.flow_id}, FlowKindIf(row.kind == FlowKindName(FlowKind::kValue))};
 }
-// Of a row of tokens, waiters or history, which tell the kind by having a parameter.
+// For tokens, waiters and history, whose kind is that of having a param.
 template <typename Row>
 FlowKey FlowKeyOf(const Row& row) {
   return {FlowId{row.flow_id}, FlowKindIf(row.param.has_value())};
@@ -151,14 +146,14 @@ struct SessionRow {
   std::optional<uint64_t> hosts;        // That it is online from. Absent: one at most.
   std::optional<uint64_t> instance{};   // Of the client id; absent if it is 0.
   std::optional<uint64_t> instances{};  // That the client id has. Absent: one at most, or offline.
-  // HOST:PORT of its connections, kSessionAddressesMax at most. Absent: none, or offline.
+  // HOST:PORT, kSessionAddressesMax at most. Absent: none, or offline.
   std::optional<std::vector<std::string>> addresses{};
   std::optional<int64_t> last_message_ms{};  // Absent: none since the server started, or offline.
 
   bool operator==(const SessionRow&) const = default;
 };
 
-// The end of a token that its holder did not release in time.
+// The end of a token not released in time.
 struct HistoryRow {
   uint64_t sequence = 0;
   int64_t ended_ms = 0;
@@ -171,27 +166,26 @@ struct HistoryRow {
   uint32_t count = 0;
   uint64_t fence = 0;
   int64_t issued_ms = 0;
-  int64_t held_ms = 0;                // From issued_ms to ended_ms.
-  std::string note;                   // The administrator's reason; empty without one.
-  std::optional<ParamValue> param{};  // As of TokenRow.
-  // Of the session; absent unless its client id had several then.
-  std::optional<uint64_t> instance{};
+  int64_t held_ms = 0;                   // From issued_ms to ended_ms.
+  std::string note;                      // The administrator's reason; empty without one.
+  std::optional<ParamValue> param{};     // As of TokenRow.
+  std::optional<uint64_t> instance{};    // Absent unless its client id had several then.
   std::optional<std::string> outcome{};  // CallOutcomeName of a call that did not end well.
 
   bool operator==(const HistoryRow&) const = default;
 };
 
-// A value of a rule's parameter that tokens hold, acquires wait for, or calls a second ask for.
+// A value that tokens hold, acquires wait for, or calls a second ask for.
 struct ParamRow {
   ParamValue param{};
   uint64_t now_calls = 0;
   uint64_t tokens = 0;
   std::optional<uint64_t> level{};    // Absent without a rule with a parameter.
   std::optional<uint64_t> waiters{};  // Absent offline.
-  // Calls in about the last interval of the rule. Absent: no calls a second are remembered.
+  // Calls in about the rule's last interval. Absent: none remembered.
   std::optional<uint64_t> passed{};
   std::optional<uint64_t> blocked{};
-  // The same in about the last minute.
+  // In about the last minute.
   std::optional<uint64_t> minute_passed{};
   std::optional<uint64_t> minute_blocked{};
 
@@ -214,7 +208,7 @@ struct WaiterRow {
   bool operator==(const WaiterRow&) const = default;
 };
 
-// One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
+// Appends a response: one page [rows, next_cursor], 0 as nil.
 void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
                      OutputBuffer* out);
 void EncodeFlowPage(uint32_t msgid, const std::vector<FlowRow>& rows, uint64_t next_cursor,
@@ -223,14 +217,12 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
                        OutputBuffer* out);
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out);
-// The results of `waiters` and `params`: [rows].
+// [rows].
 void EncodeWaiterRows(uint32_t msgid, const std::vector<WaiterRow>& rows, OutputBuffer* out);
 void EncodeParamRows(uint32_t msgid, const std::vector<ParamRow>& rows, OutputBuffer* out);
-// The result of `flow`: one row as a map.
-void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);
+void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);  // One row.
 
-// A page taken from the encoded result of a response, for clients. kCorruption when the server
-// sent something else.
+// For clients. kCorruption: not such a page.
 template <typename Row>
 struct Page {
   std::vector<Row> rows;

@@ -34,6 +34,7 @@ std::string ByteName(uint64_t byte) {
 
 MessageSplitter::Outcome MessageSplitter::Next(std::string_view input, size_t* message_bytes) {
   if (fault_ != Fault::kNone) return Outcome::kInvalid;
+  // 1. A message begins: its outer array of 3 or 4 is the first level.
   if (position_ == 0) {
     if (input.empty()) return Outcome::kIncomplete;
     const auto first = static_cast<uint8_t>(input[0]);
@@ -45,6 +46,8 @@ MessageSplitter::Outcome MessageSplitter::Next(std::string_view input, size_t* m
     due_[1] = first & 0x0fU;
     position_ = 1;
   }
+  // 2. Values until every level has all it claims. Progress is kept in members, so a later call
+  // goes on where the bytes ended.
   while (depth_ > 0) {
     TakeWholeValues(input);
     if (due_[static_cast<size_t>(depth_)] == 0) {
@@ -55,8 +58,9 @@ MessageSplitter::Outcome MessageSplitter::Next(std::string_view input, size_t* m
       return fault_ == Fault::kNone ? Outcome::kIncomplete : Outcome::kInvalid;
     }
   }
+  // 3. All values are counted, but the bytes of the last str or bin are still coming: they were
+  // skipped unseen. One empty level makes the next call return here.
   if (position_ > input.size()) {
-    // The last value's bytes are still coming. One empty level makes the next call return here.
     depth_ = 1;
     return Outcome::kIncomplete;
   }
@@ -65,8 +69,8 @@ MessageSplitter::Outcome MessageSplitter::Next(std::string_view input, size_t* m
   return Outcome::kMessage;
 }
 
-// Values of the level that is open, as many as their type bytes tell the size of. Members would be
-// written and read again for each of them; whatever else there is, the caller finds.
+// Values of the open level whose type byte tells their size. Position and count live in registers:
+// members would be written and read again for each value. TakeHead finds what else there is.
 void MessageSplitter::TakeWholeValues(std::string_view input) {
   const size_t end = std::min(input.size(), bytes_max_);
   size_t position = position_;
@@ -85,11 +89,12 @@ bool MessageSplitter::TakeHead(std::string_view input) {
   if (position_ >= bytes_max_) return Refuse(Fault::kSize, 0);
   if (position_ >= input.size()) return false;
   const auto type = static_cast<uint8_t>(input[position_]);
-  // TakeWholeValues has left it.
+  // TakeWholeValues has left a value of known size: it would exceed bytes_max_.
   if (kWholeBytes[type] > 0) return Refuse(Fault::kSize, 0);
   return TakeLongHead(input, type);
 }
 
+// No length is trusted: each is compared with its limit before anything is added to the position.
 bool MessageSplitter::TakeLongHead(std::string_view input, uint8_t type) {
   if (type >= kFixmapFirst && type <= kFixmapLast) return Enter(Fault::kMap, type & 0x0fU, 2, 1);
   if (type >= kFixarrayFirst && type <= kFixarrayLast) {
@@ -103,6 +108,7 @@ bool MessageSplitter::TakeLongHead(std::string_view input, uint8_t type) {
   const uint32_t length = LoadLength(input.data() + position_ + 1, length_bytes);
   if (type == kArray16 || type == kArray32) return Enter(Fault::kArray, length, 1, head_bytes);
   if (type == kMap16 || type == kMap32) return Enter(Fault::kMap, length, 2, head_bytes);
+  // A str or bin: its bytes are skipped, whether they have arrived or not.
   if (length > bytes_max_ - position_ - head_bytes) return Refuse(Fault::kSize, 0);
   position_ += head_bytes + length;
   --due_[static_cast<size_t>(depth_)];
@@ -116,6 +122,7 @@ bool MessageSplitter::Enter(Fault too_many, uint32_t elements, uint32_t values_e
   position_ += head_bytes;
   --due_[static_cast<size_t>(depth_)];
   ++depth_;
+  // At most 2 * elements_max, which the constructor requires to fit 32 bits.
   due_[static_cast<size_t>(depth_)] = elements * values_each;
   return true;
 }

@@ -5,7 +5,8 @@
 namespace nowcalls::wire::sentinel {
 namespace {
 
-// A request that is put together at one place; large enough for every frame.
+// A request, put together on the stack; large enough for every frame. Put checks the room: a caller
+// that breaks REQUIRES ends the process, not the frame.
 class RequestFrame {
  public:
   // Bytes are written before they are read.
@@ -24,6 +25,7 @@ class RequestFrame {
     NOWCALLS_CHECK(text.size() <= Room());
     end_ = std::copy(text.begin(), text.end(), end_);
   }
+  // The length is known last and goes in front.
   void AppendTo(OutputBuffer* out) {
     const auto size = static_cast<size_t>(end_ - bytes_);
     StoreBigEndian(bytes_, static_cast<uint16_t>(size - kLengthBytes));

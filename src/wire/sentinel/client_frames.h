@@ -1,7 +1,7 @@
-// Sentinel's frames, the client's half: requests as released clients send them, and responses. For
-// the benchmark and tests. The server's half is frames.h.
+// Sentinel's frames, the client's half, for the benchmark and tests: requests as released clients
+// send them, and responses.
 //
-// Thread: any; functions of their bytes. Encoders append one whole frame.
+// Thread: any. Encoders append one whole frame.
 #ifndef NOWCALLS_WIRE_SENTINEL_CLIENT_FRAMES_H_
 #define NOWCALLS_WIRE_SENTINEL_CLIENT_FRAMES_H_
 
@@ -18,12 +18,12 @@
 
 namespace nowcalls::wire::sentinel {
 
-// REQUIRES: the frame has room for the name, and so for the values below.
+// REQUIRES: the frame has room, here and below.
 void EncodePingRequest(uint32_t xid, std::string_view name_space, OutputBuffer* out);
 
 // kFlow, kAcquire: 13 bytes of data.
 void EncodeCallRequest(uint32_t xid, RequestType type, const CallParams& params, OutputBuffer* out);
-// The same without `prioritized`: 12 bytes.
+// Without `prioritized`: 12 bytes.
 void EncodeShortCallRequest(uint32_t xid, RequestType type, int64_t flow_id, int32_t count,
                             OutputBuffer* out);
 void EncodeParamCallRequest(uint32_t xid, int64_t flow_id, int32_t count,
@@ -37,12 +37,11 @@ struct Response {
   TokenStatus status = TokenStatus::kFail;
   std::string_view data;
 
-  // kPing: connectedCount, of one byte; kFlow, kParamFlow: what remains. 0 if there is no data.
+  // kPing: connectedCount, one byte; kFlow, kParamFlow: the remaining calls. 0 without data.
   int32_t count() const {
     if (data.size() == 1) return static_cast<int8_t>(data[0]);
     return data.size() < 4 ? 0 : LoadBigEndian<int32_t>(data.data());
   }
-  // kFlow, kParamFlow.
   int32_t wait_ms() const { return data.size() < 8 ? 0 : LoadBigEndian<int32_t>(data.data() + 4); }
   // kAcquire.
   uint64_t token_id() const { return data.size() < 8 ? 0 : LoadBigEndian<uint64_t>(data.data()); }
@@ -50,7 +49,7 @@ struct Response {
 
 enum class Answer : uint8_t { kWhole, kIncomplete, kMalformed };
 
-// Takes one response off the front of *input, if it is all there.
+// Takes one whole response off the front of *input.
 inline Answer TakeResponse(std::string_view* input, Response* response) {
   if (input->size() < kLengthBytes) return Answer::kIncomplete;
   const size_t size = LoadBigEndian<uint16_t>(input->data());

@@ -5,6 +5,7 @@
 namespace nowcalls::wire::sentinel {
 namespace {
 
+// A length beyond the data fails in ReadBytes; nothing is reserved for it.
 bool ReadString(ByteReader* reader, std::string_view* bytes) {
   const auto size = reader->Read<int32_t>();
   if (size < 0) return false;
@@ -12,7 +13,8 @@ bool ReadString(ByteReader* reader, std::string_view* bytes) {
   return reader->ok() && IsUtf8(*bytes);
 }
 
-// Java writes a boolean as 0 or 1 and reads any other byte as true.
+// Java writes a boolean as 0 or 1 and reads any other byte as true. Each other byte would be a
+// value with a limit of its own.
 std::string_view OneOfTwo(std::string_view byte) {
   static constexpr std::string_view kFalse("\0", 1);
   static constexpr std::string_view kTrue("\1", 1);
@@ -47,6 +49,7 @@ bool DecodeParamCall(std::string_view data, ParamRoom* room, ParamCallParams* pa
   params->flow_id = reader.Read<int64_t>();
   params->count = reader.Read<int32_t>();
   const auto count = reader.Read<int32_t>();
+  // The count is claimed, not proven: more than a full frame could hold is refused before the loop.
   if (!reader.ok() || count < 0 || static_cast<size_t>(count) > room->size()) return false;
   const auto values = std::span(*room).first(static_cast<size_t>(count));
   for (Param& value : values) {
@@ -65,6 +68,7 @@ void EncodePing(uint32_t xid, uint32_t connected_count, OutputBuffer* out) {
   out->write(bytes, sizeof(bytes));
 }
 
+// FLOW, PARAM_FLOW and ACQUIRE keep the length of their data in a refusal.
 void EncodeRefusal(uint32_t xid, int8_t type, TokenStatus status, OutputBuffer* out) {
   switch (static_cast<RequestType>(type)) {
     case RequestType::kFlow:

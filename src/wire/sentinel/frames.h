@@ -1,13 +1,11 @@
-// Sentinel's frames, the server's half: where a frame ends, what it asks, how the answer looks. The
-// contract is src/wire/SENTINEL.md; the client's half is client_frames.h.
+// Sentinel's frames, the server's half (src/wire/SENTINEL.md). The client's half: client_frames.h.
 //
 //   frame    = length u16 | payload        big endian; the length does not count itself
 //   request  = xid i32 | type i8 | data
 //   response = xid i32 | type i8 | status i8 | data
 //
-// Thread: any; functions of their bytes, but for the splitter's place in a stream. Nothing here
-// allocates, and no length is trusted before its bytes have arrived. Decoders ignore bytes behind
-// the data that they read.
+// Thread: any; a splitter: one at a time. Allocates nothing and trusts no length before its bytes
+// have arrived. Decoders ignore bytes behind their data.
 #ifndef NOWCALLS_WIRE_SENTINEL_FRAMES_H_
 #define NOWCALLS_WIRE_SENTINEL_FRAMES_H_
 
@@ -29,8 +27,7 @@ inline constexpr size_t kLengthBytes = 2;
 inline constexpr size_t kPayloadBytesMax = 1022;
 inline constexpr size_t kRequestHeadBytes = 5;
 inline constexpr size_t kResponseHeadBytes = 6;
-// A frame begins with the high byte of a length of at most kPayloadBytesMax.
-inline constexpr uint8_t kFirstByteMax = kPayloadBytesMax >> 8;
+inline constexpr uint8_t kFirstByteMax = kPayloadBytesMax >> 8;  // High byte of a length.
 
 enum class RequestType : int8_t {
   kPing = 0,
@@ -42,7 +39,7 @@ enum class RequestType : int8_t {
 };
 inline constexpr int kRequestTypeCount = 6;
 
-// Finds the ends of frames in a stream of bytes that arrive in any pieces.
+// Finds the ends of frames in a stream.
 class FrameSplitter {
  public:
   enum class Outcome : uint8_t {
@@ -53,7 +50,7 @@ class FrameSplitter {
     kIncomplete,  // Of the frame more is to come. Next is called again with all of it.
   };
 
-  // `input` begins where the last frame or skipped part ended. REQUIRES: it is not empty.
+  // `input` begins where the last frame or skipped part ended. REQUIRES: not empty.
   Outcome Next(std::string_view input, size_t* size) {
     if (to_skip_ > 0) return Skip(input, Outcome::kSkipped, size);
     if (input.size() < kLengthBytes) return Outcome::kIncomplete;
@@ -68,8 +65,7 @@ class FrameSplitter {
     return Outcome::kFrame;
   }
 
-  // The rest of an oversized frame is to come.
-  bool skipping() const { return to_skip_ > 0; }
+  bool skipping() const { return to_skip_ > 0; }  // The rest of an oversized frame is to come.
 
  private:
   Outcome Skip(std::string_view input, Outcome outcome, size_t* size) {
@@ -89,7 +85,7 @@ struct Request {
   std::string_view data;
 };
 
-// False: the payload is too short. *request then has what there is of xid and type, else zeros.
+// False: the payload is too short; *request has the xid if it is there, and zeros.
 inline bool DecodeRequest(std::string_view payload, Request* request) {
   if (payload.size() < kRequestHeadBytes) {
     request->xid = payload.size() < 4 ? 0 : LoadBigEndian<uint32_t>(payload.data());
@@ -103,14 +99,14 @@ inline bool DecodeRequest(std::string_view payload, Request* request) {
   return true;
 }
 
-// kFlow, kAcquire. Their values may be out of range: the core answers that.
+// kFlow, kAcquire. Values may be out of range: the core answers that.
 struct CallParams {
   int64_t flow_id = 0;
   int32_t count = 0;
   bool prioritized = false;
 };
 
-// Released clients leave `prioritized` out when they may. False: the data is too short.
+// Released clients may leave `prioritized` out. False: too short.
 inline bool DecodeCall(std::string_view data, CallParams* params) {
   constexpr size_t kLeastBytes = 12;
   if (data.size() < kLeastBytes) return false;
@@ -127,10 +123,10 @@ inline bool DecodeToken(std::string_view data, uint64_t* token_id) {
   return true;
 }
 
-// kPing. *name_space is a part of `data`, and may be empty. False: the name is cut off.
+// kPing. *name_space is a part of `data`, maybe empty. False: cut off.
 bool DecodePing(std::string_view data, std::string_view* name_space);
 
-// As many values as a frame has room for: the least take 2 bytes.
+// The values of a full frame: the least take 2 bytes.
 inline constexpr size_t kParamsMax = (kPayloadBytesMax - kRequestHeadBytes - 16) / 2;
 using ParamRoom = std::array<Param, kParamsMax>;
 
@@ -140,15 +136,15 @@ struct ParamCallParams {
   std::span<const Param> values;  // Within `room`; their bytes are in the data.
 };
 
-// kParamFlow. False: cut off, a type that does not exist, a string that is no UTF-8, or a number of
-// values or bytes that is negative or beyond the data.
+// kParamFlow. False: cut off, an unknown type, a string that is no UTF-8, or a count or length that
+// is negative or beyond the data.
 bool DecodeParamCall(std::string_view data, ParamRoom* room, ParamCallParams* params);
 
 // --- Responses. Each appends one whole frame. ---
 
 namespace internal {
 
-// A frame without its data, at the front of `bytes`; returns where its data begins.
+// Returns where the data begins.
 inline char* StoreHead(char* bytes, size_t data_bytes, uint32_t xid, int8_t type,
                        TokenStatus status) {
   bytes = StoreBigEndian(bytes, static_cast<uint16_t>(kResponseHeadBytes + data_bytes));
@@ -160,7 +156,7 @@ inline char* StoreHead(char* bytes, size_t data_bytes, uint32_t xid, int8_t type
 
 }  // namespace internal
 
-// kFlow, kParamFlow: 8 bytes of data, which released clients want exactly.
+// kFlow, kParamFlow: exactly the 8 bytes of data that released clients want.
 inline void EncodeRate(uint32_t xid, RequestType type, TokenStatus status, int32_t remaining,
                        int32_t wait_ms, OutputBuffer* out) {
   constexpr size_t kDataBytes = 8;
@@ -187,13 +183,12 @@ inline void EncodeStatus(uint32_t xid, int8_t type, TokenStatus status, OutputBu
   out->write(bytes, sizeof(bytes));
 }
 
-// kPing, answered kOk: the count as one byte, at most kConnectedCountMax. Clients up to 1.6 read
-// one byte and would take three more for the beginning of the next answer; later ones read either.
-// A refused ping has a status and no data.
+// kPing, kOk: the count as one byte, at most kConnectedCountMax: clients up to 1.6 would take three
+// more bytes for the next answer. A refused ping has no data.
 inline constexpr uint32_t kConnectedCountMax = 127;
 void EncodePing(uint32_t xid, uint32_t connected_count, OutputBuffer* out);
 
-// A refusal of a request of any type: with zeros where an answer of that type has data.
+// Any type; zeros where an answer of the type has data.
 void EncodeRefusal(uint32_t xid, int8_t type, TokenStatus status, OutputBuffer* out);
 
 }  // namespace nowcalls::wire::sentinel
