@@ -19,7 +19,7 @@ bool ReadName(std::string_view name, size_t bytes_max, FieldReader* fields,
   return checked.ok() || fields->Fail(name, checked.message());
 }
 
-// Of acts that need none.
+// The reason of an act that needs none; checked like a required one, since logs show it.
 bool ReadReason(FieldReader* fields, std::string_view* reason) {
   std::optional<std::string_view> given;
   if (!fields->Optional("reason", &given)) return false;
@@ -29,6 +29,8 @@ bool ReadReason(FieldReader* fields, std::string_view* reason) {
   return checked.ok() || fields->Fail("reason", checked.message());
 }
 
+// Bounds the tokens or rules of one request, and so its work; `more` or a cursor tells the client
+// to ask again. A limit of 0 would make no progress.
 bool ReadLimit(FieldReader* fields, uint32_t* limit) {
   uint64_t wanted = kReclaimTokensMax;
   if (!fields->Optional("limit", &wanted)) return false;
@@ -40,6 +42,7 @@ bool ReadLimit(FieldReader* fields, uint32_t* limit) {
   return true;
 }
 
+// A drain has only these two answers.
 bool ReadDrainStatus(FieldReader* fields, TokenStatus* status) {
   int64_t number = 0;
   if (!fields->Required("status", &number)) return false;
@@ -51,14 +54,15 @@ bool ReadDrainStatus(FieldReader* fields, TokenStatus* status) {
   return fields->Fail("status", std::to_string(number) + " is not known");
 }
 
-// Of a piece; a flow id.
+// Where a piece begins. A flow id, so beyond 63 bits there is none.
 bool ReadFirstFlow(FieldReader* fields, uint64_t* flow) {
   if (!fields->Optional("cursor", flow)) return false;
   return *flow <= static_cast<uint64_t>(INT64_MAX) ||
          fields->Fail("cursor", "must fit a signed 64-bit integer");
 }
 
-// How many parameters at the end hold the reason and the kind.
+// How many parameters at the end hold the reason and the kind. Older servers refuse surplus ones,
+// so neither is sent without need; a kind without a reason has nil before it.
 template <typename AnyParams>
 uint32_t ReasonAndKind(const AnyParams& params) {
   return params.kind ? 2 : params.reason.empty() ? 0 : 1;
@@ -135,6 +139,7 @@ bool DecodeDrainNamespace(std::string_view params, DrainNamespaceParams* out, Re
 bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kBackup), params, kStringBytesMax, error);
   *out = BackupParams{};
+  // A relative path would mean the server's working directory, which the client cannot know.
   if (!fields.OpenArray(1) || !ReadName("to", kStringBytesMax, &fields, &out->to)) return false;
   if (!out->to.starts_with('/')) {
     return fields.Fail("to",
@@ -250,12 +255,15 @@ void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
   packer.pack_array(8);
+  // The order is the protocol's and that of DecodeBackupReply.
   for (const uint64_t value : {reply.batch_number, reply.tokens, reply.now_calls, reply.sessions,
                                reply.rules, reply.history, reply.files, reply.bytes}) {
     packer.pack_uint64(value);
   }
 }
 
+// Replies: elements of a later server are skipped by Close, missing ones are kCorruption. A cursor
+// of nil leaves next_flow at 0: the last piece.
 Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result) {
   RequestError error;
   FieldReader fields("reclaim answer", result, kReplyBytesMax, &error);

@@ -30,6 +30,8 @@ void PackPage(const PageParams& page, Packer* packer) {
   PackCursor(page.cursor, packer);
 }
 
+// A status decides what the caller may do, so an unknown one is an error. The range is checked,
+// too: the cast would cut a wide number to a known status.
 bool ReadStatus(FieldReader* fields, TokenStatus* status) {
   int64_t number = 0;
   if (!fields->Required("status", &number)) return false;
@@ -39,8 +41,7 @@ bool ReadStatus(FieldReader* fields, TokenStatus* status) {
   return known || fields->Fail("status", std::to_string(number) + " is not known");
 }
 
-// The code stays what the server said if this client knows it; otherwise the message keeps its
-// name.
+// A code that this client does not know becomes kInternal, and the message keeps its name.
 bool ReadError(FieldReader* fields, RequestError* error) {
   int64_t number = 0;
   std::string_view name;
@@ -58,8 +59,8 @@ bool ReadError(FieldReader* fields, RequestError* error) {
   return true;
 }
 
-// Requests that are sent by the million are written by hand, msgpack-c does the others. Integers
-// take the shortest form, as msgpack-c has it.
+// Requests that are sent by the million are written by hand, the others by msgpack-c. Integers take
+// the shortest form in both, so the bytes are the same.
 constexpr size_t kUintBytesMax = 9;
 
 // A method's name and the head of its parameters, in octal: a letter would continue a \x.
@@ -87,6 +88,7 @@ char* PutUint(uint64_t value, char* out) {
   return StoreBigEndian(PutByte(kUint64, out), value);
 }
 
+// The bytes of a literal, without its closing zero.
 template <size_t kSize>
 char* PutBytes(const char (&bytes)[kSize], char* out) {
   std::memcpy(out, bytes, kSize - 1);
@@ -111,7 +113,8 @@ Result<Reply> DecodeArray(std::string_view subject, std::string_view result, Rea
   return reply;
 }
 
-// Of AcquireParams or AcquireAllParams: what both have.
+// Options that AcquireParams and AcquireAllParams share. The map's head has its size, so options
+// are counted before the first is packed; both functions must name the same ones.
 template <typename AnyParams>
 uint32_t CountOptions(const AnyParams& params) {
   return (params.prioritized ? 1U : 0U) + (params.wait_ms.has_value() ? 1U : 0U) +
@@ -138,7 +141,7 @@ void PackOptions(const AnyParams& params, Packer* packer) {
   }
 }
 
-// Older servers do not send it.
+// Absent from older servers, and unless hello asked.
 bool ReadTerms(FieldReader* fields, std::optional<Terms>* terms) {
   if (fields->TakeMissing()) return true;
   return fields->NestedArray("terms", kElementsMax, [&] {
@@ -167,10 +170,12 @@ bool ReadAcquireReply(FieldReader* fields, AcquireReply* reply) {
     return false;
   }
   if (refused_by) reply->refused_by = RefusedByFromName(*refused_by);
+  // The caller knows the value that it asked for.
   const bool has_value = fields->TakeMissing() || fields->Skip("value");
   return has_value && ReadTerms(fields, &reply->terms);
 }
 
+// The value behind the level is skipped with the elements left (Close).
 bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   const auto token = [&] { return ReadToken(fields, &reply->tokens.emplace_back()); };
   std::optional<std::string_view> refused_by;
@@ -185,7 +190,7 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   return true;
 }
 
-// The members of a filter that TokensParams and WaitersParams have in common.
+// Keys of a filter that TokensParams and WaitersParams share; counted first, as above.
 template <typename AnyParams>
 uint32_t PairsOfWhose(const AnyParams& params) {
   return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0) +
@@ -215,6 +220,8 @@ void PackWhose(const AnyParams& params, Packer* packer) {
 }  // namespace
 
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out) {
+  // Options at their default are not sent, and no map without options: older servers refuse keys
+  // and parameters that they do not know.
   const uint32_t options = (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U) +
                            (params.instance != 0 ? 1U : 0U) + (params.terms ? 1U : 0U);
   Packer packer(*out);
@@ -252,6 +259,8 @@ void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out) {
 }
 
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out) {
+  // By hand: without options, or with a request id alone. PutUint has no sign, so negative values,
+  // which the server answers BAD_REQUEST, go the long way.
   const bool has_id = params.request_id != 0;
   const bool plain = !params.prioritized && !params.wait_ms && !params.param && params.hold_ms == 0;
   if (plain && params.flow_id >= 0 && params.count >= 0) {
@@ -283,7 +292,7 @@ void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, Out
   BeginRequest(msgid, Method::kAcquireAll, options > 0 ? 2 : 1, &packer);
   packer.pack_array(static_cast<uint32_t>(params.items.size()));
   for (const AcquireAllParams::Item& item : params.items) {
-    // Servers of before rates refuse a fourth element.
+    // Servers of before rates refuse a fourth element, so tokens have none.
     packer.pack_array(item.rate ? 4 : item.param.has_value() ? 3 : 2);
     packer.pack_int64(item.flow_id);
     packer.pack_int64(item.count);
@@ -331,6 +340,7 @@ void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out)
 }
 
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out) {
+  // A release by hand, a keep by msgpack-c: a token is released once, and kept rarely.
   if (method == Method::kRelease) {
     char request[kHeadBytesMax + kUintBytesMax];
     char* end = PutUint(token_id, PutHead(msgid, kReleaseOfOne, request));
@@ -343,6 +353,7 @@ void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, Output
 
 void EncodeReleaseRequest(uint32_t msgid, uint64_t token_id, CallOutcome outcome,
                           OutputBuffer* out) {
+  // kOk says nothing, so that older servers take the message.
   if (outcome == CallOutcome::kOk) {
     return EncodeTokenRequest(msgid, Method::kRelease, token_id, out);
   }
@@ -385,6 +396,7 @@ void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffe
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kWaiters, 2, &packer);
+  // The filter is a map even when it is empty: the limit stands behind it.
   packer.pack_map(PairsOfWhose(params));
   PackWhose(params, &packer);
   PackLimit(params.limit, &packer);
@@ -427,6 +439,7 @@ void EncodeRulesLoadRequest(uint32_t msgid, std::string_view name_space, std::st
 }
 
 Result<Response> DecodeResponse(std::string_view message) {
+  // An error is an array of its own: the outer pass takes its bytes, a second one decodes them.
   std::optional<std::string_view> error;
   Result<Response> response =
       DecodeArray<Response>("response", message, [&error](FieldReader* fields, Response* out) {
@@ -459,6 +472,7 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
         return fields->Required("method", &method) && fields->Raw("params", &params);
       });
   if (!outer.ok()) return outer.status();
+  // Notifications of later servers are ignored. Elements that they add to this one, too.
   if (method != "lost") return std::optional<LostNotice>();
   Result<LostNotice> notice =
       DecodeArray<LostNotice>("lost", params, [](FieldReader* fields, LostNotice* lost) {
@@ -467,10 +481,13 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
                fields->Required("reason", &lost->reason);
       });
   if (!notice.ok()) return notice.status();
+  // The word comes from the wire and goes to logs and terminals.
   notice->reason = ShownText(Shortened(notice->reason));
   return std::optional<LostNotice>(*std::move(notice));
 }
 
+// Replies: missing elements are errors. Elements that a later server adds are skipped by Close in
+// DecodeArray.
 Result<HelloReply> DecodeHelloReply(std::string_view result) {
   return DecodeArray<HelloReply>(
       "hello answer", result, [](FieldReader* fields, HelloReply* reply) {

@@ -52,7 +52,7 @@ struct LostNotice {
   int64_t flow_id = 0;
   std::string reason;  // Of EndReasonName, or a word of a later server.
 };
-// nullopt: a notification that this client does not know.
+// nullopt: unknown to this client.
 bool IsNotification(std::string_view message);
 Result<std::optional<LostNotice>> DecodeNotification(std::string_view message);
 
@@ -61,14 +61,12 @@ RefusedBy RefusedByFromName(std::string_view name);  // kOther: this client does
 // A grant, a refusal, a release or the answer to a request for calls a second.
 struct CommonReply {
   uint32_t msgid = 0;
-  // kOk, kBlocked or kReleaseOk.
-  TokenStatus status = TokenStatus::kFail;
+  TokenStatus status = TokenStatus::kFail;  // kOk, kBlocked or kReleaseOk.
   RefusedBy refused_by = RefusedBy::kNone;
   uint64_t token_id = 0;  // Of a grant.
 };
-// Takes one off the front of a stream of responses, in one pass. False, and nothing is taken: the
-// next response is of another kind or form, or cut off. Then use MessageSplitter, DecodeResponse
-// and the decoders below.
+// Takes one off the front of a stream, in one pass. False, nothing taken: another kind or form, or
+// cut off. Then use MessageSplitter, DecodeResponse and the decoders below.
 bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);

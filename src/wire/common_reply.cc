@@ -8,12 +8,14 @@
 namespace nowcalls::wire {
 namespace {
 
-// Takes the parts of a response off its front as long as they are what is expected.
+// Takes the parts of a response off its front as long as they are the expected ones. Any other form
+// is no error: TakeCommonReply falls back to the general decoders.
 class CommonReader {
  public:
   explicit CommonReader(std::string_view input)
       : at_(input.data()), end_(input.data() + input.size()) {}
 
+  // The bytes of a literal, without its closing zero.
   template <size_t kSize>
   bool Take(const char (&bytes)[kSize]) {
     if (left() < kSize - 1 || std::memcmp(at_, bytes, kSize - 1) != 0) return false;
@@ -21,8 +23,8 @@ class CommonReader {
     return true;
   }
 
-  // Branches rather than a table of sizes: the same field has the same size nearly always, so the
-  // processor knows where the next one begins before this one is read.
+  // Branches rather than a table of sizes: a field nearly always has the same size, so the
+  // processor knows where the next field begins before this one is read.
   bool TakeUint(uint64_t* value) {
     if (left() == 0) return false;
     const auto type = static_cast<uint8_t>(*at_);
@@ -51,7 +53,7 @@ class CommonReader {
     return true;
   }
 
-  // The value of a parameter: an int, float, bool or str.
+  // The value of a parameter: an int, float, bool or str. A str of 64 KiB or more cannot be one.
   bool SkipScalar() {
     if (left() == 0) return false;
     const auto type = static_cast<uint8_t>(*at_);
@@ -105,6 +107,7 @@ class CommonReader {
   const char* end_;
 };
 
+// nil for a grant, else the word of the limit.
 bool TakeRefusedBy(CommonReader* in, CommonReply* reply) {
   reply->refused_by = RefusedBy::kNone;
   if (in->Take("\xc0")) return true;
@@ -131,11 +134,14 @@ bool TakeRate(CommonReader* in, CommonReply* reply) {
   return TakeRefusedBy(in, reply);
 }
 
+// Each literal is an array's head and a status; together they tell the method. Most frequent first.
 bool TakeResult(CommonReader* in, CommonReply* reply) {
+  // [6]: a release, kReleaseOk.
   if (in->Take("\x91\x06")) {
     reply->status = TokenStatus::kReleaseOk;
     return true;
   }
+  // Seven elements: an acquire without terms, granted or refused.
   if (in->Take("\x97\x00")) {
     reply->status = TokenStatus::kOk;
     return TakeAcquired(in, reply);
@@ -144,11 +150,12 @@ bool TakeResult(CommonReader* in, CommonReply* reply) {
     reply->status = TokenStatus::kBlocked;
     return TakeAcquired(in, reply);
   }
+  // Four elements: a request for calls a second.
   if (in->Take("\x94\x00")) {
     reply->status = TokenStatus::kOk;
     return TakeRate(in, reply);
   }
-  // Of the value that refuses, in the last element.
+  // One element more: the value of the parameter whose limit refuses.
   if (in->Take("\x98\x01")) {
     reply->status = TokenStatus::kBlocked;
     return TakeAcquired(in, reply) && in->SkipScalar();
@@ -173,6 +180,7 @@ RefusedBy RefusedByFromName(std::string_view name) {
 }
 
 bool TakeCommonReply(std::string_view* input, CommonReply* reply) {
+  // A response without an error: [1, msgid, nil, result. *input moves only if all of it is taken.
   CommonReader in(*input);
   uint64_t msgid = 0;
   if (!in.Take("\x94\x01") || !in.TakeUint(&msgid) || msgid > UINT32_MAX || !in.Take("\xc0") ||

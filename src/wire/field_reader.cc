@@ -33,6 +33,7 @@ bool FieldReader::OpenArray() {
   return true;
 }
 
+// Surplus parameters are refused: a wish that the server does not know must not be lost silently.
 bool FieldReader::OpenArray(uint32_t elements_max) {
   if (!OpenArray()) return false;
   if (due_ <= elements_max) return true;
@@ -115,6 +116,7 @@ bool FieldReader::Skip(std::string_view name) {
   return Raw(name, &ignored);
 }
 
+// Turns the outcome of a failed read into the error. `range`: the words for kOutOfRange.
 bool FieldReader::Explain(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
                           std::string_view range) {
   // Only bytes that no splitter has checked are cut off.

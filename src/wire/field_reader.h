@@ -18,23 +18,21 @@ namespace nowcalls::wire {
 
 class FieldReader {
  public:
-  // Reads one value, `bytes`. `subject` begins each error: "acquire: count is missing". Strings
-  // beyond `string_bytes_max` are errors.
+  // Reads one value, `bytes`. `subject` begins each error ("acquire: count is missing"). Longer
+  // strings are errors.
   FieldReader(std::string_view subject, std::string_view bytes, size_t string_bytes_max,
               RequestError* error)
       : subject_(subject), reader_(bytes), string_bytes_max_(string_bytes_max), error_(error) {}
   FieldReader(const FieldReader&) = delete;
   FieldReader& operator=(const FieldReader&) = delete;
 
-  // The value is an array; the next reads take its elements. More than `elements_max` are refused;
-  // without a bound Close skips them.
+  // The next reads take the elements of an array. More than `elements_max` are refused.
   bool OpenArray(uint32_t elements_max);
   bool OpenArray();
-  // After the last read: skips elements that are left. False: bytes follow the value.
+  // After the last read: skips elements left. False: bytes follow the value.
   bool Close();
 
-  // Takes a nil; true also if there is no next value.
-  bool TakeMissing() {
+  bool TakeMissing() {  // True: took a nil, or there is no next value.
     if (due_ == 0) return true;
     if (!reader_.TakeNil()) return false;
     --due_;
@@ -79,7 +77,7 @@ class FieldReader {
     return true;
   }
 
-  // An array: calls read_element(), which takes exactly one value, for each.
+  // An array: likewise read_element() for each.
   template <typename ReadElement>
   bool ForEachElement(std::string_view name, ReadElement&& read_element) {
     uint32_t elements = 0;
@@ -94,8 +92,8 @@ class FieldReader {
     return true;
   }
 
-  // An array of at most `elements_max`: calls read_fields(), which reads as after OpenArray, and
-  // skips the elements left.
+  // An array of at most `elements_max`: read_fields() reads as after OpenArray; the rest is
+  // skipped.
   template <typename ReadFields>
   bool NestedArray(std::string_view name, uint32_t elements_max, ReadFields&& read_fields) {
     uint32_t elements = 0;

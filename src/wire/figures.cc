@@ -31,6 +31,7 @@ uint32_t PairsOf(std::span<const FigureRow> rows) {
   return pairs;
 }
 
+// One overload for each alternative of FigureValue: a new one without an overload does not compile.
 class ValuePacker {
  public:
   explicit ValuePacker(Packer* packer) : packer_(packer) {}
@@ -71,6 +72,7 @@ void EncodeFigures(uint32_t msgid, std::span<const FigureRow> rows, OutputBuffer
   Packer packer(*out);
   BeginResult(msgid, &packer);
   packer.pack_map(PairsOf(rows));
+  // A group's rows become a map under its name; a row without a group is a pair of the outer map.
   while (!rows.empty()) {
     const size_t count = RowsOfPair(rows);
     const std::string_view group = GroupOf(rows.front().name);

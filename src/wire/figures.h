@@ -19,8 +19,7 @@ namespace nowcalls::wire {
 // Counters of one name by a word, such as the limit that refused.
 using WordCounts = std::vector<std::pair<std::string_view, uint64_t>>;
 
-// std::monostate: unknown.
-using FigureValue =
+using FigureValue =  // std::monostate: unknown.
     std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, WordCounts>;
 
 struct FigureRow {
@@ -39,8 +38,7 @@ enum class FigureKind : uint8_t {
 std::string_view FigureKindName(FigureKind kind);
 
 struct FigureInfo {
-  // Figures of a group follow one another.
-  std::string_view name{};
+  std::string_view name{};  // Figures of a group follow one another.
   FigureKind kind{};
   std::string_view unit{};   // "ms", "bytes", "percent"; empty: a plain number, or none.
   std::string_view help{};   // One phrase of Markdown.

@@ -117,6 +117,7 @@ constexpr Times kWaited{
 
 constexpr std::string_view kUpTo = "upto";
 
+// The quantiles of held times are sent even without a count, as 0; sums and bounds only with one.
 template <const Times& kTimes>
 void PackTimes(const FlowCounters& counters, Packer* packer) {
   const auto pack = [&](std::span<const NamedNumber> numbers) {
@@ -155,11 +156,13 @@ bool ReadTimes(std::string_view key, FieldReader* fields, FlowCounters* counters
   });
 }
 
+// A counter that is one number, always sent.
 template <auto kMember>
 constexpr FlowCounter Number(std::string_view key, std::string_view help) {
   return {key, help, PackNumber<kMember>, ReadNumber<kMember>};
 }
 
+// One row a counter: key, words of PROTOCOL.md, encoder, decoder, and when it is sent.
 constexpr auto kTable = std::to_array<FlowCounter>({
     Number<&FlowCounters::granted>("granted",
                                    "also from the queue, also beyond a limit in shadow mode"),
@@ -214,6 +217,7 @@ void PackValue(const FlowCounters& counters, Packer* packer) {
 }
 
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<FlowCounters>* counters) {
+  // Offline a row has no counters: the optional stays empty.
   if (fields->TakeMissing()) return true;
   counters->emplace();
   return fields->ForEachKey(key, [&](std::string_view name) {

@@ -50,8 +50,7 @@ inline constexpr uint8_t kMap16 = 0xde;
 inline constexpr uint8_t kMap32 = 0xdf;
 inline constexpr uint8_t kNegativeFixintFirst = 0xe0;
 
-// First element of a MessagePack-RPC message.
-inline constexpr int64_t kRequestType = 0;
+inline constexpr int64_t kRequestType = 0;  // First element of a message.
 inline constexpr int64_t kResponseType = 1;
 inline constexpr int64_t kNotificationType = 2;
 
@@ -76,7 +75,7 @@ constexpr size_t LengthBytes(uint8_t type) {
   }
 }
 
-// REQUIRES: `in` has `length_bytes` bytes; LengthBytes, not 0.
+// REQUIRES: `length_bytes` is a LengthBytes above 0, and `in` has as many.
 inline uint32_t LoadLength(const char* in, size_t length_bytes) {
   if (length_bytes == 1) return LoadBigEndian<uint8_t>(in);
   if (length_bytes == 2) return LoadBigEndian<uint16_t>(in);

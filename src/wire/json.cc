@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Integers keep their sign and width; pack_double makes an integer of a whole number. Values that
+// MessagePack lacks cannot come from rules and become nil.
 void PackJson(const Json& json, Packer* packer) {
   switch (json.type()) {
     case Json::value_t::boolean:
@@ -47,6 +49,7 @@ Status NotJson(const std::string& why) { return Status::InvalidArgument("cannot 
 
 Status ToJson(const msgpack::object& value, Json* json);
 
+// JSON text is UTF-8: dump() of anything else would throw.
 Status TextToJson(const msgpack::object_str& text, Json* json) {
   const std::string_view view(text.ptr, text.size);
   if (!IsUtf8(view)) return NotJson("a str is not UTF-8: " + Quoted(view));
@@ -122,6 +125,7 @@ void EncodeRulesPage(uint32_t msgid, const std::vector<RuleRow>& rows, uint64_t 
                      OutputBuffer* out) {
   std::vector<Json> objects;
   objects.reserve(rows.size());
+  // Namespace and kind come first; a rule has neither as a field of its own.
   for (const RuleRow& row : rows) {
     objects.push_back({{"namespace", row.name_space}, {"kind", FlowKindName(row.kind)}});
     objects.back().update(Json::parse(row.json));
@@ -135,6 +139,7 @@ Result<std::string> JsonTextFromMessagePack(std::string_view value) {
   return json->dump();
 }
 
+// Errors of msgpack-c come as exceptions; here they become a status.
 Result<Json> JsonFromMessagePack(std::string_view value) {
   // No length is larger than the value itself, so a claimed one allocates nothing beyond it.
   const msgpack::unpack_limit limit(kElementsMax, kElementsMax, value.size(), value.size(),
@@ -143,6 +148,7 @@ Result<Json> JsonFromMessagePack(std::string_view value) {
     size_t offset = 0;
     const msgpack::object_handle handle =
         msgpack::unpack(value.data(), value.size(), offset, nullptr, nullptr, limit);
+    // Bytes behind the value would be lost silently.
     if (offset != value.size()) return NotJson("stray bytes follow the value");
     Json json;
     NOWCALLS_RETURN_IF_ERROR(ToJson(handle.get(), &json));

@@ -1,7 +1,6 @@
 // JSON documents as MessagePack and back, for rules, which have no fixed layout.
 //
-// Thread: any. Not for hot paths. Input: one whole value of the splitter. A number without a
-// fraction is packed as an integer: 2.0 comes back as 2.
+// Thread: any. Not for hot paths. Input: one whole value of the splitter. 2.0 comes back as 2.
 #ifndef NOWCALLS_WIRE_JSON_H_
 #define NOWCALLS_WIRE_JSON_H_
 
@@ -31,8 +30,7 @@ struct RuleRow {
 void EncodeRulesPage(uint32_t msgid, const std::vector<RuleRow>& rows, uint64_t next_cursor,
                      OutputBuffer* out);
 
-// kInvalidArgument for values that JSON lacks: bin, ext, map keys that are no strings, NaN,
-// infinity, strings that are not UTF-8.
+// kInvalidArgument: bin, ext, map keys that are no strings, NaN, infinity, strings not in UTF-8.
 Result<nlohmann::ordered_json> JsonFromMessagePack(std::string_view value);
 Result<std::string> JsonTextFromMessagePack(std::string_view value);
 

@@ -122,6 +122,8 @@ std::string_view ErrorCodeName(ErrorCode code) {
   return "UNKNOWN";
 }
 
+// Parameters stay encoded: the method's own decoder reads them. The splitter has checked that the
+// message is whole and ends with them.
 bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* error) {
   *envelope = Envelope{};
   Reader reader(message);

@@ -59,8 +59,8 @@ bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* 
 // The msgid of bytes that begin like a request.
 std::optional<uint32_t> FindMsgid(std::string_view message);
 
-// The flow of an acquire or request, or the token of a release, at the front of `bytes`; else 0.
-// Nothing behind that parameter is checked.
+// The flow of an acquire or request, or the token of a release, at the front; else 0. The rest is
+// not checked.
 struct Subject {
   int64_t flow = 0;
   uint64_t token = 0;
@@ -98,8 +98,7 @@ struct AcquireAllParams {
     bool rate = false;             // It asks for calls a second, not for a token.
     std::array<char, 8> number{};
   };
-  // 1 .. kAcquireAllMax, no two with the same flow_id, param and rate. Decoded params point into
-  // the items.
+  // 1 .. kAcquireAllMax, no two of the same flow_id, param and rate. Decoded params point here.
   std::vector<Item> items;
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};
@@ -192,7 +191,7 @@ struct HelloReply {
   uint64_t sessions_online = 0;  // Of the namespace.
   uint64_t resumed_tokens = 0;
 };
-// The rule's terms for the end of a token, for connections that asked in hello.
+// The rule's terms for a token's end, if hello asked.
 struct Terms {
   uint64_t strategy = 0;  // resourceTimeoutStrategy.
   uint64_t resource_timeout_ms = 0;
@@ -246,7 +245,7 @@ void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
 void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer* out);
 void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out);
-// A notification: the token was taken back.
+// A notification.
 void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuffer* out);
 void EncodeStatus(uint32_t msgid, TokenStatus status,
                   OutputBuffer* out);  // release, reclaim, cancel

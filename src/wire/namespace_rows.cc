@@ -6,6 +6,7 @@
 
 namespace nowcalls::wire {
 
+// The order is that on the wire; see row_fields.h.
 template <>
 inline constexpr auto kFieldsOf<NamespaceRow> = std::tuple{
     Field{"namespace", &NamespaceRow::name_space},

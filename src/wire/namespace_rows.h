@@ -22,7 +22,7 @@ struct NamespaceRow {
   uint64_t rules = 0;                       // Active ones.
   uint64_t sessions = 0;                    // Online, or offline with tokens.
   std::optional<uint64_t> sessions_online;  // Absent offline, and so are all that follow.
-  // In this run of the server. Absent: has not happened, or a set came into force since a refusal.
+  // In this run. Absent: has not happened, or a set came into force since a refusal.
   std::optional<int64_t> loaded_ms{};
   std::optional<int64_t> refused_ms{};
   std::optional<std::string> refusal{};    // Why.

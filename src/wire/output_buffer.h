@@ -26,9 +26,8 @@ class OutputBuffer {
   OutputBuffer& operator=(const OutputBuffer&) = delete;
   ~OutputBuffer() { std::free(data_); }
 
-  // Named for msgpack::packer.
-  void write(const char* bytes, size_t size) {
-    if (size == 0) return;  // memcpy must not see a null pointer.
+  void write(const char* bytes, size_t size) {  // Named for msgpack::packer.
+    if (size == 0) return;                      // memcpy must not see a null pointer.
     if (capacity_ - size_ < size) Grow(size);
     std::memcpy(data_ + size_, bytes, size);
     size_ += size;
@@ -47,8 +46,7 @@ class OutputBuffer {
     data_ = nullptr;
     size_ = capacity_ = 0;
   }
-  // Keeps the first `size` bytes. REQUIRES: size <= this->size().
-  void Truncate(size_t size) { size_ = size; }
+  void Truncate(size_t size) { size_ = size; }  // REQUIRES: size <= this->size().
   // Drops the first `size` bytes. REQUIRES: size <= this->size().
   void Consume(size_t size) {
     if (data_ == nullptr) return;  // memmove must not see a null pointer.

@@ -88,6 +88,7 @@ void PackParam(const Param& value, Packer* packer) {
 
 void PackValue(const ParamValue& value, Packer* packer) { PackParam(value.view(), packer); }
 
+// A row outlives the bytes it was read from, so ParamValue copies the value.
 bool ReadValue(std::string_view key, FieldReader* fields, ParamValue* value) {
   ParamNumber room;
   Param param;
@@ -101,6 +102,7 @@ bool ReadValue(std::string_view key, FieldReader* fields, std::optional<ParamVal
 }
 
 bool ParamList::Read(std::string_view name, FieldReader* fields) {
+  // Only for callers other than the server, whose splitter bounds arrays by kElementsMax.
   if (size_ == values_.size()) return fields->Fail(name, "is one too many");
   if (!ReadParam(name, fields, &numbers_[size_], &values_[size_])) return false;
   ++size_;

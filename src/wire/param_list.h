@@ -2,10 +2,9 @@
 //
 // Thread: one at a time. MessagePack has fewer types than Param:
 //
-//   integer   an int if 32 bits hold it, else a long
-//   float     a float or a double, by its width
-//   bool      a boolean
-//   str       a string
+//   integer     int if 32 bits hold it, else long
+//   float       float or double, by width
+//   bool, str   boolean, string
 #ifndef NOWCALLS_WIRE_PARAM_LIST_H_
 #define NOWCALLS_WIRE_PARAM_LIST_H_
 
@@ -31,7 +30,7 @@ bool ReadParam(std::string_view name, FieldReader* fields, ParamNumber* room, Pa
 // Bytes and shorts become integers.
 void PackParam(const Param& value, Packer* packer);
 
-// For rows (wire/row_fields.h). Types that MessagePack lacks come back as in ReadParam.
+// For rows (row_fields.h). Types that MessagePack lacks come back as in ReadParam.
 void PackValue(const ParamValue& value, Packer* packer);
 bool ReadValue(std::string_view key, FieldReader* fields, ParamValue* value);
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<ParamValue>* value);
@@ -41,8 +40,7 @@ class ParamList {
  public:
   void Clear() { size_ = 0; }
   bool Read(std::string_view name, FieldReader* fields);  // Appends one; at most kElementsMax.
-  // Point into the bytes read and this list.
-  std::span<const Param> values() const { return {values_.data(), size_}; }
+  std::span<const Param> values() const { return {values_.data(), size_}; }  // Into bytes and list.
 
  private:
   size_t size_ = 0;

@@ -33,6 +33,7 @@ bool ReadNamespace(FieldReader* fields, std::string_view* name) {
   return fields->Required("namespace", name) && Checked(CheckNamespace(*name), "namespace", fields);
 }
 
+// A limit of 0 would make a page without rows and without progress, so it is refused.
 bool ReadRows(FieldReader* fields, uint32_t* out) {
   uint64_t limit = kListRowsDefault;
   if (!fields->Optional("limit", &limit)) return false;
@@ -48,7 +49,8 @@ bool ReadPage(FieldReader* fields, PageParams* page) {
   return ReadRows(fields, &page->limit) && fields->Optional("cursor", &page->cursor);
 }
 
-// A text is stored with the token, which sets it narrower bounds than those of a request_param.
+// The value of a token goes into the ledger, whose texts hold no zero byte (ledger/param_codec.h);
+// values of a request_param do not.
 bool ReadHeldParam(std::string_view name, FieldReader* fields, ParamNumber* room,
                    std::optional<Param>* out) {
   if (fields->TakeMissing()) return true;
@@ -75,7 +77,7 @@ bool ReadUint63(std::string_view name, FieldReader* fields, uint64_t* value) {
          fields->Fail(name, "must fit a signed 64-bit integer");
 }
 
-// Of AcquireParams or AcquireAllParams.
+// Options that AcquireParams and AcquireAllParams share.
 template <typename AnyParams>
 bool ReadAcquireOption(std::string_view key, FieldReader* fields, AnyParams* out) {
   if (key == "prioritized") return fields->Optional(key, &out->prioritized);
@@ -85,6 +87,7 @@ bool ReadAcquireOption(std::string_view key, FieldReader* fields, AnyParams* out
   return fields->FailUnknown(key);
 }
 
+// On the wire 0 or 1, not a bool (PROTOCOL.md).
 bool ReadIsRate(FieldReader* fields, bool* rate) {
   uint64_t number = 0;
   if (!fields->Optional("rate", &number)) return false;
@@ -100,8 +103,8 @@ bool ReadItem(FieldReader* fields, AcquireAllParams::Item* item) {
   });
 }
 
-// The params point into the items, which therefore never move. A list that is too long is read to
-// its end, for the message.
+// Params of numbers point into their item, so items must never move: room for all is reserved
+// first. A list that is too long is read to its end, so that the error can tell its length.
 bool ReadItems(FieldReader* fields, std::vector<AcquireAllParams::Item>* items) {
   if (fields->TakeMissing()) return fields->Fail("items", "is missing");
   items->clear();
@@ -117,6 +120,7 @@ bool ReadItems(FieldReader* fields, std::vector<AcquireAllParams::Item>* items) 
       "items", "must be 1.." + std::to_string(kAcquireAllMax) + ", got " + std::to_string(size));
 }
 
+// Sorts pointers on the stack: comparing all pairs of a full list would cost its square.
 bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::Item>& items) {
   std::array<const AcquireAllParams::Item*, kAcquireAllMax> room{};
   const std::span order = std::span(room).first(items.size());
@@ -134,6 +138,7 @@ bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::
                                    " with the same param twice");
 }
 
+// A word that this server does not know is refused: a silent kOk would falsify the counters.
 bool ReadOutcome(std::string_view name, FieldReader* fields, CallOutcome* outcome) {
   std::optional<std::string_view> word;
   if (!fields->Optional(name, &word)) return false;
@@ -145,6 +150,7 @@ bool ReadOutcome(std::string_view name, FieldReader* fields, CallOutcome* outcom
   return fields->Fail(name, "must be ok, failed or timeout, got " + Quoted(*word));
 }
 
+// A filter that the server does not know is refused: the rows would be others than those asked for.
 bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
   if (key == "flow_id") return fields->Optional(key, &out->flow_id);
   if (key == "client_id") return fields->Optional(key, &out->client_id);
@@ -161,17 +167,20 @@ bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* o
 bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error) {
   Params fields(Method::kHello, params, error);
   *out = HelloParams{};
+  // 1. The protocol first: the other parameters of another version may mean something else.
   if (!fields.OpenArray(4) || !fields.Optional("protocol", &out->protocol)) return false;
   if (out->protocol != kProtocolVersion) {
     return fields.Fail(ErrorCode::kUnsupported, "protocol",
                        std::to_string(out->protocol) + " is not supported, this server speaks " +
                            std::to_string(kProtocolVersion));
   }
+  // 2. Names go into the ledger and into logs, so both are checked.
   if (!ReadNamespace(&fields, &out->name_space)) return false;
   if (!fields.Optional("client_id", &out->client_id)) return false;
   if (out->client_id && !Checked(CheckClientId(*out->client_id), "client_id", &fields)) {
     return false;
   }
+  // 3. Options. A wish that this server does not know must not be ignored silently.
   const auto option = [&](std::string_view key) {
     if (key == "lost") return fields.Optional(key, &out->lost);
     if (key == "exclusive") return fields.Optional(key, &out->exclusive);
@@ -203,6 +212,7 @@ bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* er
 
 bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestError* error) {
   Params fields(Method::kAcquireAll, params, error);
+  // Member by member: a fresh struct would give the memory of the items away.
   out->prioritized = false;
   out->wait_ms.reset();
   out->request_id = 0;
@@ -226,6 +236,7 @@ bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList
   Params fields(Method::kRequestParam, params, error);
   *out = ValueRateParams{};
   values->Clear();
+  // The list itself is required, though it may be empty.
   const auto value = [&] { return values->Read("value", &fields); };
   return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
          fields.Required("count", &out->count) &&
@@ -285,6 +296,7 @@ bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* erro
       !ReadRows(&fields, &out->limit) || !fields.Optional("by", &by)) {
     return false;
   }
+  // Absent means interval.
   out->by_minute = by == "minute";
   if (by.has_value() && !out->by_minute && by != "interval") {
     return fields.Fail("by", "must be interval or minute, got " + Quoted(*by));
@@ -325,10 +337,12 @@ bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* erro
 }
 
 bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError* error) {
-  // Its rules as one JSON string may fill the message.
+  // One JSON string may fill the message, so only the message's own bound is left.
   Params fields(Method::kRulesLoad, params, error, kMessageBytesMax);
   *out = RulesLoadParams{};
   if (!fields.OpenArray(2) || !ReadNamespace(&fields, &out->name_space)) return false;
+  // Two forms: JSON text goes to the parser of rules as it is; MessagePack maps become JSON text
+  // first, so there is one parser.
   if (fields.Peek() == Kind::kStr) return fields.Required("rules", &out->json) && fields.Close();
   if (fields.TakeMissing()) return fields.Fail("rules", "is missing");
   if (fields.Peek() != Kind::kArray) {

@@ -161,9 +161,14 @@ std::string_view KindName(Kind kind) {
 
 Kind Reader::Peek() const { return KindAt(rest_); }
 
+// Most values of requests are one byte, or begin with a byte that tells their size. The header
+// reads those inline, since a call takes longer than such a read; the functions below read all
+// others.
+
 Reader::Outcome Reader::ReadAnyInt(int64_t* value) {
   const Integer integer = IntegerAt(rest_);
   if (integer.outcome != Outcome::kOk) return integer.outcome;
+  // Out of range only upwards: the least integer of MessagePack is INT64_MIN.
   if (!integer.negative && integer.bits > static_cast<uint64_t>(INT64_MAX)) {
     return Outcome::kOutOfRange;
   }
@@ -216,6 +221,7 @@ Reader::Outcome Reader::ReadMap(uint32_t* pairs) {
 }
 
 Reader::Outcome Reader::Skip(std::string_view* value) {
+  // Works on a copy: a failed read consumes nothing.
   std::string_view rest = rest_;
   // A count of values instead of a stack: nesting does not matter here. Each round takes at least a
   // byte and adds less than 2^33, so the count cannot overflow.

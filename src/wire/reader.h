@@ -1,7 +1,7 @@
 // Reader: takes MessagePack values off the front of a byte view, without allocating.
 //
-// Thread: any. Never reads past the end, whatever the bytes are. A read that fails consumes nothing
-// and leaves the output alone. Views point into the bytes read.
+// Thread: any. Never reads past the end. A read that fails consumes nothing and leaves the output
+// alone. Views point into the bytes read.
 #ifndef NOWCALLS_WIRE_READER_H_
 #define NOWCALLS_WIRE_READER_H_
 
@@ -42,7 +42,7 @@ class Reader {
 
   Kind Peek() const;  // kEnd when there is no next value.
 
-  // Any encoding of an integer that fits the result is accepted, as in the specification.
+  // Any encoding of an integer that fits is accepted.
   Outcome ReadInt(int64_t* value) {
     uint8_t small = 0;
     if (!TakeFix(0, kPositiveFixintLast, &small)) return ReadAnyInt(value);
@@ -82,7 +82,7 @@ class Reader {
   bool AtEnd() const { return rest_.empty(); }
 
  private:
-  // All but one-byte heads, which are read inline: a call takes longer than such a read.
+  // For values that are not read inline.
   Outcome ReadAnyInt(int64_t* value);
   Outcome ReadAnyUint(uint64_t* value);
   Outcome ReadAnyString(std::string_view* value);
@@ -90,7 +90,7 @@ class Reader {
 
   static constexpr uint8_t kNoFix = 0xff;
 
-  // The distance of the next byte from `first`; kNoFix if it is not in first..last.
+  // The next byte's distance from `first`; kNoFix if not in first..last.
   uint8_t FixAhead(uint8_t first, uint8_t last) const {
     if (rest_.empty()) return kNoFix;
     const auto type = static_cast<uint8_t>(rest_[0]);

@@ -5,6 +5,7 @@
 namespace nowcalls::wire {
 namespace {
 
+// Sent as its word. A client takes a word that it does not know for kOther.
 void PackRefusedBy(RefusedBy limit, Packer* packer) {
   if (limit == RefusedBy::kNone) {
     packer->pack_nil();
@@ -13,6 +14,7 @@ void PackRefusedBy(RefusedBy limit, Packer* packer) {
   }
 }
 
+// The last element, absent for most: the array's head must count it.
 void PackValue(const std::optional<Param>& value, Packer* packer) {
   if (value.has_value()) PackParam(*value, packer);
 }
@@ -28,6 +30,7 @@ void PackTerms(const Terms& terms, Packer* packer) {
 
 void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out) {
   Packer packer(*out);
+  // Not BeginResult: an error stands in the third element and the result is nil.
   packer.pack_array(4);
   packer.pack_int64(kResponseType);
   packer.pack_uint32(msgid);
@@ -55,6 +58,7 @@ void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out) {
   packer.pack_uint64(ledger_ms);
 }
 
+// The only message that a server sends unasked: a notification has no msgid and no answer.
 void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuffer* out) {
   Packer packer(*out);
   packer.pack_array(3);
@@ -66,11 +70,13 @@ void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuff
   PackString(EndReasonName(reason), &packer);
 }
 
-// Flat, as the other replies of frequent calls: each of the dozen writes is then a store in line. A
-// call of memcpy for each costs 100 instructions an operation.
+// Flat, as the other replies of frequent calls: each of the dozen writes is then a store inline.
+// Calls of memcpy cost 100 instructions an operation.
 [[gnu::flatten]] void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
+  // Seven elements, then the value of a refusal, then the terms of a grant: never both. The common
+  // forms are those that common_reply.cc reads.
   packer.pack_array(reply.terms.has_value() ? 9 : reply.value.has_value() ? 8 : 7);
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_uint64(reply.token_id);
@@ -91,6 +97,7 @@ void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer
   packer.pack_array(reply.value.has_value() ? 7 : 6);
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_array(static_cast<uint32_t>(reply.tokens.size()));
+  // Terms lengthen their token's array only for connections that asked for them.
   for (const AcquireAllReply::Token& token : reply.tokens) {
     packer.pack_array(token.terms.has_value() ? 4 : 3);
     packer.pack_uint64(token.token_id);
@@ -126,6 +133,7 @@ void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer
 void EncodeKeep(uint32_t msgid, const KeepReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
+  // Terms only for connections that asked for them in hello, as in grants.
   packer.pack_array(reply.terms.has_value() ? 3 : 2);
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_uint64(reply.hold_ms);

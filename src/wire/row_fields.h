@@ -6,9 +6,8 @@
 //   inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
 //       Field{"token_id", &TokenRow::token_id}, Field{"online", &TokenRow::online}};
 //
-// The first field names the row; a map without it is an error. Absent std::optional members are
-// left out; other members are always there, and nil is an error. A member that is a map has its own
-// PackValue and ReadValue beside its type.
+// A map without the first field is an error. Absent std::optional members are left out; of other
+// members nil is an error. A member that is a map has its own PackValue and ReadValue.
 #ifndef NOWCALLS_WIRE_ROW_FIELDS_H_
 #define NOWCALLS_WIRE_ROW_FIELDS_H_
 
@@ -120,7 +119,7 @@ bool ReadRow(FieldReader* fields, Row* row) {
   return fields->ForEachKey("row", read) && (named || fields->Fail(kName, "is missing in a row"));
 }
 
-// The result of EncodeRows. kCorruption: something else; `subject` begins the message.
+// Of EncodeRows. kCorruption: something else; `subject` begins the message.
 template <typename Row>
 Result<Page<Row>> DecodeRows(std::string_view subject, std::string_view result) {
   RequestError error;

@@ -12,6 +12,7 @@
 
 namespace nowcalls::wire {
 
+// Lists of fields, here and below: the order is that on the wire. PROTOCOL.md documents them.
 template <>
 inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
     Field{"token_id", &TokenRow::token_id},
@@ -90,6 +91,7 @@ void PackValue(const std::vector<std::string>& texts, Packer* packer) {
   packer->pack_array(static_cast<uint32_t>(texts.size()));
   for (const std::string& text : texts) PackString(text, packer);
 }
+// The server bounds the list when it makes it, the reader only by the bytes of the answer.
 bool ReadValue(std::string_view key, FieldReader* fields,
                std::optional<std::vector<std::string>>* texts) {
   if (fields->TakeMissing()) return true;

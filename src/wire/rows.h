@@ -1,4 +1,4 @@
-// Rows of the listings, live or offline: a map of the members' names, or of the names beside them.
+// Rows of the listings, live or offline: maps by the members' names, or the names beside them.
 //
 // Thread: any. Times are ledger-clock milliseconds. Readers skip unknown keys.
 #ifndef NOWCALLS_WIRE_ROWS_H_
@@ -38,7 +38,7 @@ struct TokenRow {
   bool operator==(const TokenRow&) const = default;
 };
 
-// Histograms count the times below each. A bucket of the server begins at each: counts are exact.
+// Histograms count the times below each. Exact: a bucket of the server begins at each.
 inline constexpr auto kTimeBoundsMs =
     std::to_array<uint64_t>({10, 96, 1'024, 10'240, 57'344, 655'360, 3'670'016});
 using CountsBelow = std::array<uint64_t, kTimeBoundsMs.size()>;
@@ -113,8 +113,7 @@ struct FlowRow {
   std::optional<uint64_t> other_kind;
   // Values that tokens hold or acquires wait for; absent without a parameter, and offline.
   std::optional<uint64_t> keys{};
-  // Of `flow` without a kind: the row of the id's rule by value, if this is the rule of the flow
-  // and both exist. At most one.
+  // Of `flow` without a kind: the row of the rule by value, if the id has one beside this row's.
   std::vector<FlowRow> by_value{};
 
   bool operator==(const FlowRow&) const = default;
@@ -153,8 +152,7 @@ struct SessionRow {
   bool operator==(const SessionRow&) const = default;
 };
 
-// The end of a token not released in time.
-struct HistoryRow {
+struct HistoryRow {  // The end of a token not released in time.
   uint64_t sequence = 0;
   int64_t ended_ms = 0;
   std::string reason;  // EndReasonName; a later server may know more.
@@ -175,8 +173,7 @@ struct HistoryRow {
   bool operator==(const HistoryRow&) const = default;
 };
 
-// A value that tokens hold, acquires wait for, or calls a second ask for.
-struct ParamRow {
+struct ParamRow {  // A value that tokens hold, acquires wait for, or calls a second ask for.
   ParamValue param{};
   uint64_t now_calls = 0;
   uint64_t tokens = 0;
@@ -192,8 +189,7 @@ struct ParamRow {
   bool operator==(const ParamRow&) const = default;
 };
 
-// An acquire that waits for room.
-struct WaiterRow {
+struct WaiterRow {  // An acquire that waits for room.
   int64_t flow_id = 0;
   std::string name_space;  // "namespace": of the session that asks.
   std::string client_id;

@@ -127,6 +127,7 @@ bool MessageSplitter::Enter(Fault too_many, uint32_t elements, uint32_t values_e
   return true;
 }
 
+// Keeps what error() needs; the text is built only when it is asked for.
 bool MessageSplitter::Refuse(Fault fault, uint64_t detail) {
   fault_ = fault;
   fault_detail_ = detail;

@@ -26,8 +26,7 @@ class MessageSplitter {
       : bytes_max_(bytes_max), elements_max_(elements_max) {}
 
   // `input` begins with a message and holds all bytes of it that have arrived; after kIncomplete
-  // only bytes at its end may be added. kMessage: *message_bytes is the length, and the next
-  // message may come. kInvalid: error() names the limit or byte; every later call is kInvalid.
+  // only its end may grow. kInvalid: error() names the limit or byte; later calls are kInvalid.
   Outcome Next(std::string_view input, size_t* message_bytes);
 
   // For the log, e.g. "array of 4294967295 elements exceeds 1024". Empty: nothing is wrong.

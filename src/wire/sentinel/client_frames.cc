@@ -71,6 +71,7 @@ void EncodeParamCallRequest(uint32_t xid, int64_t flow_id, int32_t count,
   frame.Put(flow_id);
   frame.Put(count);
   frame.Put(static_cast<int32_t>(values.size()));
+  // Only a string has a length; the type tells the width of the others.
   for (const Param& value : values) {
     frame.Put(static_cast<uint8_t>(value.type));
     if (value.type == ParamType::kString) frame.Put(static_cast<int32_t>(value.bytes.size()));

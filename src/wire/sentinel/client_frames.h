@@ -1,5 +1,4 @@
-// Sentinel's frames, the client's half, for the benchmark and tests: requests as released clients
-// send them, and responses.
+// Sentinel's frames as released clients send them, for the benchmark and tests.
 //
 // Thread: any. Encoders append one whole frame.
 #ifndef NOWCALLS_WIRE_SENTINEL_CLIENT_FRAMES_H_
@@ -43,7 +42,6 @@ struct Response {
     return data.size() < 4 ? 0 : LoadBigEndian<int32_t>(data.data());
   }
   int32_t wait_ms() const { return data.size() < 8 ? 0 : LoadBigEndian<int32_t>(data.data() + 4); }
-  // kAcquire.
   uint64_t token_id() const { return data.size() < 8 ? 0 : LoadBigEndian<uint64_t>(data.data()); }
 };
 

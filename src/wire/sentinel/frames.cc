@@ -37,6 +37,7 @@ bool ReadParam(ByteReader* reader, Param* param) {
 bool DecodePing(std::string_view data, std::string_view* name_space) {
   *name_space = {};
   if (data.empty()) return true;  // As released clients send a blank name.
+  // A read behind the end leaves the reader not ok and yields an empty name.
   ByteReader reader(data);
   const auto size = reader.Read<int32_t>();
   if (size < 0) return false;

@@ -4,8 +4,8 @@
 //   request  = xid i32 | type i8 | data
 //   response = xid i32 | type i8 | status i8 | data
 //
-// Thread: any; a splitter: one at a time. Allocates nothing and trusts no length before its bytes
-// have arrived. Decoders ignore bytes behind their data.
+// Thread: any; a splitter: one at a time. Allocates nothing; trusts no length before its bytes.
+// Decoders ignore bytes behind their data.
 #ifndef NOWCALLS_WIRE_SENTINEL_FRAMES_H_
 #define NOWCALLS_WIRE_SENTINEL_FRAMES_H_
 
@@ -50,7 +50,7 @@ class FrameSplitter {
     kIncomplete,  // Of the frame more is to come. Next is called again with all of it.
   };
 
-  // `input` begins where the last frame or skipped part ended. REQUIRES: not empty.
+  // `input` begins where the last frame or part ended. REQUIRES: not empty.
   Outcome Next(std::string_view input, size_t* size) {
     if (to_skip_ > 0) return Skip(input, Outcome::kSkipped, size);
     if (input.size() < kLengthBytes) return Outcome::kIncomplete;
@@ -99,8 +99,7 @@ inline bool DecodeRequest(std::string_view payload, Request* request) {
   return true;
 }
 
-// kFlow, kAcquire. Values may be out of range: the core answers that.
-struct CallParams {
+struct CallParams {  // Values may be out of range: the core answers that.
   int64_t flow_id = 0;
   int32_t count = 0;
   bool prioritized = false;
@@ -123,7 +122,7 @@ inline bool DecodeToken(std::string_view data, uint64_t* token_id) {
   return true;
 }
 
-// kPing. *name_space is a part of `data`, maybe empty. False: cut off.
+// *name_space is a part of `data`, maybe empty. False: cut off.
 bool DecodePing(std::string_view data, std::string_view* name_space);
 
 // The values of a full frame: the least take 2 bytes.
@@ -136,15 +135,14 @@ struct ParamCallParams {
   std::span<const Param> values;  // Within `room`; their bytes are in the data.
 };
 
-// kParamFlow. False: cut off, an unknown type, a string that is no UTF-8, or a count or length that
-// is negative or beyond the data.
+// False: cut off, an unknown type, a string not in UTF-8, or a count or length that is negative or
+// beyond the data.
 bool DecodeParamCall(std::string_view data, ParamRoom* room, ParamCallParams* params);
 
 // --- Responses. Each appends one whole frame. ---
 
 namespace internal {
 
-// Returns where the data begins.
 inline char* StoreHead(char* bytes, size_t data_bytes, uint32_t xid, int8_t type,
                        TokenStatus status) {
   bytes = StoreBigEndian(bytes, static_cast<uint16_t>(kResponseHeadBytes + data_bytes));
@@ -156,7 +154,7 @@ inline char* StoreHead(char* bytes, size_t data_bytes, uint32_t xid, int8_t type
 
 }  // namespace internal
 
-// kFlow, kParamFlow: exactly the 8 bytes of data that released clients want.
+// kFlow, kParamFlow. Released clients want exactly these 8 bytes of data.
 inline void EncodeRate(uint32_t xid, RequestType type, TokenStatus status, int32_t remaining,
                        int32_t wait_ms, OutputBuffer* out) {
   constexpr size_t kDataBytes = 8;
@@ -166,7 +164,7 @@ inline void EncodeRate(uint32_t xid, RequestType type, TokenStatus status, int32
   out->write(bytes, sizeof(bytes));
 }
 
-// kAcquire. `token_id` is 0 unless the status is kOk.
+// `token_id`: 0 unless the status is kOk.
 inline void EncodeAcquire(uint32_t xid, TokenStatus status, uint64_t token_id, OutputBuffer* out) {
   constexpr size_t kDataBytes = 8;
   char bytes[kLengthBytes + kResponseHeadBytes + kDataBytes];
@@ -183,8 +181,8 @@ inline void EncodeStatus(uint32_t xid, int8_t type, TokenStatus status, OutputBu
   out->write(bytes, sizeof(bytes));
 }
 
-// kPing, kOk: the count as one byte, at most kConnectedCountMax: clients up to 1.6 would take three
-// more bytes for the next answer. A refused ping has no data.
+// The count as one byte, at most kConnectedCountMax: clients up to 1.6 take more bytes for the next
+// answer. A refused ping has no data.
 inline constexpr uint32_t kConnectedCountMax = 127;
 void EncodePing(uint32_t xid, uint32_t connected_count, OutputBuffer* out);
 
