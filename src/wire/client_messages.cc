@@ -340,7 +340,7 @@ void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out)
 }
 
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out) {
-  // A release by hand, a keep by msgpack-c: a token is released once, and kept rarely.
+  // Of these only releases are frequent enough to be written by hand.
   if (method == Method::kRelease) {
     char request[kHeadBytesMax + kUintBytesMax];
     char* end = PutUint(token_id, PutHead(msgid, kReleaseOfOne, request));

@@ -17,8 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Integers keep their sign and width; pack_double makes an integer of a whole number. Values that
-// MessagePack lacks cannot come from rules and become nil.
+// Of a float that is a whole number, pack_double makes an integer. Binary and discarded values do
+// not come from rules.
 void PackJson(const Json& json, Packer* packer) {
   switch (json.type()) {
     case Json::value_t::boolean:
