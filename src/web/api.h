@@ -1,24 +1,22 @@
-// Api: answers /api/... from the latest snapshot: for the page, and as JSON for curl.
+// Api: answers GET /api/... from the latest snapshot, as JSON.
 //
-// Thread: the HTTP server's. The source and the board must outlive it, and it the HTTP server,
+// Thread: the HTTP server's. The source and the board outlive it; it outlives the HTTP server,
 // whose streams call it.
 //
-// All routes are GET:
-//   /api/flows?sort=ORDER&filter=TEXT&namespace=NS&offset=N&limit=N
-//       ORDER: fullness (default), now_calls, waiting, oldest, granted, refused, held or id
-//   /api/flow?id=N                                        one flow with its holders and waiters
-//   /api/clients?filter=TEXT&namespace=NS&offset=N&limit=N
-//   /api/client?id=N                  one session with what it holds and waits for
-//   /api/history?filter=TEXT&namespace=NS&offset=N&limit=N
-//   /api/server                                           info, commits, namespaces
-//   /api/look?view=VIEW&...       that view; 304 while there is no newer snapshot than
-//   If-None-Match /api/stream?view=VIEW&...     Server-Sent Events: that view, again with each new
-//   snapshot
-// A wrong parameter is 400, an unknown route 404, both with a text that says what is possible. A
-// flow or a session that does not exist is 404, too, but in looks and streams, where it is null.
+// Routes; LIST is filter=TEXT&namespace=NS&offset=N&limit=N:
+//   /api/flows?sort=ORDER&LIST        ORDER: fullness (default), now_calls, waiting, oldest,
+//                                     granted, refused, held or id
+//   /api/flow?id=N&kind=flow|value    with its holders and waiters
+//   /api/clients?LIST
+//   /api/client?id=N                  a session with its tokens and waiters
+//   /api/history?LIST
+//   /api/server                       info, commits, namespaces
+//   /api/look?view=VIEW&...           that view; 304 if If-None-Match names its snapshot
+//   /api/stream?view=VIEW&...         Server-Sent Events: that view of each new snapshot
+// 400: wrong parameter. 404: unknown route, flow or session; in looks and streams an unknown row is
+// null.
 //
-// Asking for a flow, a client, clients or history counts as watching them (snapshot_source.h): the
-// next snapshot has them.
+// A request watches what it shows (snapshot_source.h).
 #ifndef NOWCALLS_WEB_API_H_
 #define NOWCALLS_WEB_API_H_
 
@@ -44,21 +42,19 @@ class Api {
   Response Handle(const Request& request);
 
  private:
-  // How many answers are remembered for others that ask the same of the same snapshot.
+  // Answers kept of a snapshot.
   static constexpr size_t kRememberedMax = 16;
 
   struct Question;
 
-  // 200, or an error about the parameters.
+  // Status 200, or the error to answer.
   static Response Parse(const std::string& view, const Request& request, Question* question);
-  // The view of the snapshot as JSON. Ten pages that show the same cost as much as one.
   std::string Answer(const Snapshot& snapshot, const Question& question);
   std::string Write(const Snapshot& snapshot, const Question& question) const;
   Response Look(const Question& question, const Request& request);
   Response Stream(const Question& question);
-  // The flow that is asked for.
   static FlowKey FlowOf(const Snapshot& snapshot, const Question& question);
-  // What is asked for is known not to exist.
+  // True: known not to exist. False before the first look at a session.
   static bool IsGone(const Snapshot& snapshot, const Question& question);
   void Watch(const Question& question);
 

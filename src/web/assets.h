@@ -1,7 +1,6 @@
-// Assets: serves the page and what it loads, from the binary.
+// Assets: the page and its files, served from the binary.
 //
-// Thread: any. The page loads nothing from elsewhere and runs no script but its own files: its
-// Content-Security-Policy says so to the browser.
+// Thread: any. The Content-Security-Policy lets the page load and run these files alone.
 #ifndef NOWCALLS_WEB_ASSETS_H_
 #define NOWCALLS_WEB_ASSETS_H_
 
@@ -9,8 +8,7 @@
 
 namespace nowcalls::web {
 
-// "/" is index.html, "/app.js" and so on the files of src/web/page. 304 when the browser has it
-// already, 404 for all other paths.
+// "/" is index.html, "/app.js" a file of src/web/page. 304: the browser has it. 404: no such file.
 Response ServeAsset(const Request& request);
 
 }  // namespace nowcalls::web

@@ -1,4 +1,4 @@
-// Board: what the loop publishes of itself, to be read although the loop stands still.
+// Board: the loop's state, readable while the loop stands still.
 //
 // Thread: the loop writes, any thread reads; all members are atomic.
 #ifndef NOWCALLS_WEB_BOARD_H_
@@ -11,7 +11,7 @@
 
 namespace nowcalls::web {
 
-// Times, counted in buckets. One writer.
+// A histogram of times. One writer.
 class TimeHistogram {
  public:
   // Upper ends in microseconds; a last bucket holds the rest.

@@ -1,7 +1,6 @@
-// Feed: looks at the server once a second, for all pages and scrapes together.
+// Feed: looks at the server once a second, for all pages and scrapes.
 //
-// Thread: its own, which asks over a connection as any client does: bounded, paced and answered
-// behind a disk that hangs like everybody else. Members may be called by any thread.
+// Thread: its own, a client of the server's port. Any thread may call the members.
 #ifndef NOWCALLS_WEB_FEED_H_
 #define NOWCALLS_WEB_FEED_H_
 
@@ -25,22 +24,22 @@ namespace nowcalls::web {
 
 class Feed : public SnapshotSource {
  public:
-  // `on_new` is called behind each look, on the feed's thread.
+  // `on_new` runs after each look, on the feed's thread.
   explicit Feed(std::function<void()> on_new);
   ~Feed() override { Stop(); }
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // Looks from now on. Before, the snapshot is empty and its problem says so. Once.
+  // Call once. Until the first look, the snapshot is empty and has a problem.
   void Start(const std::string& server_address);
-  // Calls `on_new` no more. Waits for the look that is under way, at most kAskMsMax.
+  // No `on_new` after it. Waits for the look under way, at most kAskMsMax.
   void Stop();
 
   SnapshotPtr latest() const override;
   const Series& series() const override { return series_; }
 
-  // What is watched is in the snapshots of the next kWatchMs, and the next look comes soon if it is
-  // new. Of more flows or sessions than kWatchedMax those looked at last, and no look comes sooner.
+  // The snapshots of the next kWatchMs have the watched rows. A new watch hurries the next look.
+  // Beyond kWatchedMax it replaces the oldest watch and hurries nothing.
   void WatchFlow(const FlowKey& flow) override;
   void WatchSession(uint64_t session) override;
   void WatchSessions() override;
@@ -63,12 +62,12 @@ class Feed : public SnapshotSource {
     bool history = false;
     bool rules = false;
   };
-  // By id, when somebody looked at it last.
+  // By id, the BoottimeMs of the last watch.
   template <typename Id>
   using WatchedMs = std::map<Id, int64_t>;
 
   void Run(const std::string& server_address);
-  // Renews `next` from the server. Not ok: it did not answer.
+  // Not ok: the server did not answer.
   Status Look(client::BlockingClient* client, Snapshot* next);
   Status LookAtFlows(client::BlockingClient* client, Snapshot* next);
   static Status LookAtNamespaces(client::BlockingClient* client, Snapshot* next);
@@ -82,7 +81,7 @@ class Feed : public SnapshotSource {
   void Watch(int64_t* watched_ms);
   template <typename Id>
   void WatchOne(Id id, WatchedMs<Id>* watched_ms);
-  // Until the next look. False: the end.
+  // Until the next look is due. False: the end.
   bool Sleep(int64_t looked_ms);
 
   const std::function<void()> on_new_;

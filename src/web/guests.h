@@ -1,7 +1,6 @@
-// Guests: the connections of an HTTP server, by what they came for, and how many there may be.
+// Guests: an HTTP server's connections by kind, and their bounds.
 //
-// Thread: any; it locks. Each kind has room of its own, so what some ask never shuts out those of
-// another kind: readers of streams leave room for probes and scrapes, which are over at once.
+// Thread: any; it locks. Each kind has room of its own.
 #ifndef NOWCALLS_WEB_GUESTS_H_
 #define NOWCALLS_WEB_GUESTS_H_
 
@@ -22,8 +21,8 @@ enum class GuestKind : uint8_t {
 struct GuestBounds {
   unsigned all;
   unsigned of_one_address;
-  // A newcomer beyond them closes the oldest, of its own address or of the address with most. It is
-  // turned away otherwise.
+  // True: a newcomer beyond the bounds closes the oldest of its address, or of the address with
+  // most. False: it is refused.
   bool oldest_gives_way;
 };
 
@@ -37,22 +36,21 @@ constexpr GuestBounds BoundsOf(GuestKind kind) {
   return {160, 64, false};
 }
 
-// Of all kinds together.
 inline constexpr unsigned kGuestsMax =
     BoundsOf(GuestKind::kUndecided).all + BoundsOf(GuestKind::kProbe).all +
     BoundsOf(GuestKind::kShort).all + BoundsOf(GuestKind::kOther).all;
 
 class Guests {
  public:
-  // Takes in a connection from `address`, or what an undecided one turns out to be. It is shut down
-  // after `close_at_ms` (BoottimeMs), but not before Settle. False: there is no room for it.
+  // Admits a new connection, or an undecided one under its kind. CloseSlow ends it after
+  // `close_at_ms` (BoottimeMs). False: no room; the caller closes `fd`.
   bool Admit(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms);
-  // Whoever closes the connection has it now.
+  // Its owner has it now; only settled guests are shut down.
   void Settle(int fd);
   void Expect(int fd, int64_t close_at_ms);
-  // Before it is closed.
+  // Call before `fd` is closed.
   void Leave(int fd);
-  // Shuts down those that took too long; who has them closes them.
+  // Shuts down those beyond their time; their owners close them.
   void CloseSlow(int64_t now_ms);
 
  private:
@@ -65,7 +63,7 @@ class Guests {
     bool leaving = false;  // Shut down already.
   };
 
-  // The oldest that gives way to a newcomer; -1: nobody need, -2: nobody does.
+  // The descriptor that gives way; -1: none need, -2: none can.
   int FindWay(GuestKind kind, const std::string& address) const;
   static void ShutDown(int fd, Guest* guest);
 

@@ -9,16 +9,15 @@
 
 namespace nowcalls::web {
 
-// A commit or a loop that takes longer is not healthy. A disk that is busy may take a second.
+// Longer is unhealthy. A busy disk may take a second.
 inline constexpr int64_t kHungMsMax = 10'000;
 
-// 200 while the loop turns and commits end; a server that loads its ledger is healthy. 503 says
-// what hangs. A supervisor restarts a server that stays unhealthy.
+// 200 while the loop turns and commits end, or the ledger loads. 503 names what hangs; a supervisor
+// restarts then. `now_ms`: BoottimeMs, here and below.
 Response AnswerHealth(const Board& board, int64_t now_ms);
 
-// 200 while the server takes traffic: it is healthy and has its ledger. 503 keeps traffic away. A
-// low disk does not: clients must reach the server to release and keep what they hold. `now_ms` is
-// BoottimeMs, here and above.
+// 200 while healthy and serving; 503 keeps traffic away. A low disk stays 200: clients must reach
+// the server to release and keep.
 Response AnswerReady(const Board& board, int64_t now_ms);
 
 }  // namespace nowcalls::web

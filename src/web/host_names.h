@@ -1,8 +1,7 @@
-// HostNames: under which names an HTTP server answers.
+// HostNames: the names under which an HTTP server answers.
 //
-// Thread: any; it never changes. A page from elsewhere reads a server of the browser's network by
-// DNS rebinding: its own name then has the server's address. The Host header still has the name, by
-// which it is refused. An address in digits cannot be rebound.
+// Thread: any; it never changes. Guards against DNS rebinding: a foreign page's requests carry its
+// own name as Host.
 #ifndef NOWCALLS_WEB_HOST_NAMES_H_
 #define NOWCALLS_WEB_HOST_NAMES_H_
 
@@ -17,16 +16,15 @@ namespace nowcalls::web {
 
 class HostNames {
  public:
-  // Of a server that was told to listen at `listen`, and does at `addresses`, of which there is at
-  // least one; `more` are the operator's. On loopback addresses these are all, with "localhost". A
-  // server that others reach also has this machine's name, and every address in digits, since
-  // forwarded ports and proxies ask by addresses that it does not know.
+  // `listen` as configured, `addresses` where it listens (at least one), `more` of the operator. On
+  // loopback these and "localhost" are all. Else this machine's name and every address in digits
+  // count, too.
   HostNames(const HostPort& listen, const std::vector<HostPort>& addresses,
             const std::vector<std::string>& more);
 
-  // `host` as HostOf has it.
+  // `host`: from HostOf.
   bool Has(const std::string& host) const;
-  // What a request under another name is told.
+  // The text of a 421.
   std::string Refusal() const;
 
  private:

@@ -1,6 +1,6 @@
-// Request and Response: what the handlers of this room see of HTTP.
+// Request and Response: HTTP as the handlers of this room see it.
 //
-// Thread: plain values, used by one thread at a time.
+// Thread: values, used by one thread at a time.
 #ifndef NOWCALLS_WEB_HTTP_H_
 #define NOWCALLS_WEB_HTTP_H_
 
@@ -17,7 +17,7 @@
 
 namespace nowcalls::web {
 
-// A GET or HEAD request, or a POST for Sentinel's dashboard. Only what handlers use is in it.
+// A GET or HEAD, or a POST of Sentinel's dashboard.
 struct Request {
   std::string path{};                          // "/api/flows"
   std::map<std::string, std::string> query{};  // Decoded; of a name that comes twice the last.
@@ -25,7 +25,6 @@ struct Request {
   std::string if_none_match{};                 // Likewise.
   std::string peer{};                          // The address in digits, without the port.
 
-  // The value of a query parameter, or `otherwise`.
   std::string Query(const std::string& name, std::string_view otherwise = "") const {
     const auto found = query.find(name);
     return found == query.end() ? std::string(otherwise) : found->second;
@@ -44,19 +43,19 @@ struct Response {
   std::string type{kPlainText};
   std::string body{};
   std::vector<std::pair<std::string, std::string>> headers{};
-  // Set: it is called for more bytes after the body, on the thread of the server. Empty: nothing
-  // until HttpServer::WakeStreams, and so until the reader leaves; or, if the stream ends, its end.
+  // Gives more bytes after the body, on the server's thread. Empty: no bytes until
+  // HttpServer::WakeStreams; with `stream_ends`, the end.
   std::function<std::string()> stream{};
   bool stream_ends = false;
   size_t held_bytes = 0;  // What the stream keeps in memory until its reader has taken it.
 };
 
-// The requester has what `etag` names, in quotes. Proxies that pack an answer weaken its tag.
+// `etag` in quotes. Weak tags match: proxies that compress weaken them.
 inline bool HasEtag(const Request& request, std::string_view etag) {
   return request.if_none_match.find(etag) != std::string::npos;
 }
 
-// The whole of a parameter as a number.
+// Nothing unless all of `text` is a T.
 template <typename T>
 std::optional<T> NumberOf(std::string_view text) {
   T number{};
@@ -66,16 +65,15 @@ std::optional<T> NumberOf(std::string_view text) {
   return number;
 }
 
-// An error that says what is wrong and what to do, as text.
+// `text`: what is wrong and what to do.
 inline Response ErrorResponse(int status, std::string text) {
   return {.status = status, .type = std::string(kPlainText), .body = std::move(text) + "\n"};
 }
 
-// With ASCII letters small.
+// ASCII letters only.
 std::string SmallLetters(std::string_view text);
 
-// The host that a Host header names ("HOST", "HOST:PORT" or "[ADDRESS]:PORT"), without brackets and
-// in small letters; empty when it names none.
+// Of "HOST", "HOST:PORT" or "[ADDRESS]:PORT", in small letters; empty: none.
 std::string HostOf(std::string_view header);
 
 }  // namespace nowcalls::web

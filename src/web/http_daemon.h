@@ -1,7 +1,7 @@
-// HttpDaemon: libmicrohttpd, for connections that HttpDoor hands to it.
+// HttpDaemon: libmicrohttpd behind HttpDoor.
 //
-// Thread: one drives it, and runs the handler and the streams: its own, or the owner's by Run. Add
-// and WakeStreams may be called by any thread.
+// Thread: one runs the handler and the streams: its own, or the owner's by Run. Any thread may call
+// Add and WakeStreams.
 #ifndef NOWCALLS_WEB_HTTP_DAEMON_H_
 #define NOWCALLS_WEB_HTTP_DAEMON_H_
 
@@ -29,7 +29,7 @@ class HttpDaemon {
     bool own_thread = true;  // Else the owner calls Run.
     bool takes_posts = false;
     int64_t exchange_ms_max = 0;
-    // Connections are closed behind an answer to these, or to anything.
+    // Paths whose answer closes the connection; `closes`: every answer.
     std::vector<std::string> closes_behind{};
     bool closes = false;
     const HostNames* names = nullptr;     // Which a Host header may have; outlives it.
@@ -39,26 +39,25 @@ class HttpDaemon {
 
   static constexpr unsigned kIdleSecondsMax = 15;
   static constexpr unsigned kRequestBytesMax = 16 * 1024;
-  // Of all that answers keep in memory until their readers have taken them. An answer without room
-  // is 503; a small one always has room.
+  // Bytes that answers keep until their readers took them. Beyond, an answer is 503, but a small
+  // one never.
   static constexpr size_t kAnswerBytesMax = 128 << 20;
   static constexpr size_t kAddressAnswerBytesMax = kAnswerBytesMax / 2;  // Of one address.
   static constexpr size_t kSmallAnswerBytes = 64 << 10;
 
-  // kIoError: the system gives no thread or no memory. `guests` outlives it.
+  // kIoError: no thread or no memory. `guests` outlives it.
   static Result<std::unique_ptr<HttpDaemon>> Start(const Options& options, Guests* guests,
                                                    Handler handler);
-  // Ends all connections.
   ~HttpDaemon();
   HttpDaemon(const HttpDaemon&) = delete;
   HttpDaemon& operator=(const HttpDaemon&) = delete;
 
-  // Takes a connection that `guests` has admitted, or closes it.
+  // Owns `fd`, which `guests` admitted; closes it on failure.
   void Add(int fd, const SocketAddress& peer);
-  // Streams that had nothing to say are asked again.
+  // Asks streams again that had no bytes.
   void WakeStreams();
 
-  // --- Without a thread of its own. ---
+  // Only without a thread of its own.
   int wait_fd() const;  // Can be read when Run has something to do.
   int64_t WaitMsMax() const;
   void Run();

@@ -1,10 +1,7 @@
-// HttpDoor: accepts the connections of an HTTP server and hands each to whom answers it.
+// HttpDoor: accepts an HTTP server's connections and hands each to a daemon.
 //
-// Thread: its own, which also drives the daemon that answers probes. It builds no large answer and
-// waits for nobody, so a probe is answered however busy the rest is.
-//
-// It looks at the first bytes of a connection without taking them, as far as its path. Guests says
-// how many of each kind there may be.
+// Thread: its own, which also drives the daemon of probes. It builds no large answer and waits for
+// no reader, so probes are answered however busy the rest is.
 #ifndef NOWCALLS_WEB_HTTP_DOOR_H_
 #define NOWCALLS_WEB_HTTP_DOOR_H_
 
@@ -29,20 +26,18 @@ class HttpDoor {
     std::vector<std::string> shorts{};
   };
 
-  // What a connection asks for, by the first bytes of its request; kUndecided: more must come.
+  // The kind by the first bytes of a request; kUndecided: more must come.
   static GuestKind KindOf(std::string_view head, const Paths& paths);
 
-  // The owner closes `listening` behind the door. `guests` and the daemons outlive it; `probes` has
-  // no thread of its own. A request that has not come whole after `request_ms_max` ends
-  // its connection.
+  // The owner closes `listening` after the door. `guests` and the daemons outlive it; `probes` has
+  // no thread of its own. A request not whole after `request_ms_max` ends its connection.
   HttpDoor(std::vector<int> listening, Paths paths, int64_t request_ms_max, Guests* guests,
            HttpDaemon* probes, HttpDaemon* others);
-  // Lets nobody in any more.
   ~HttpDoor();
   HttpDoor(const HttpDoor&) = delete;
   HttpDoor& operator=(const HttpDoor&) = delete;
 
-  // kIoError: the system refuses. Once.
+  // Call once. kIoError: the system refuses.
   Status Start();
 
  private:

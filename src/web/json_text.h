@@ -9,7 +9,7 @@
 
 namespace nowcalls::web {
 
-// One line. Names that are not UTF-8 do not make it fail.
+// One line. U+FFFD replaces bytes that are not UTF-8.
 inline std::string JsonText(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

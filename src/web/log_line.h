@@ -1,6 +1,4 @@
-// LogLine: how threads of this room write to the server's log.
-//
-// Thread: any.
+// LogLine: writes to the server's log.
 #ifndef NOWCALLS_WEB_LOG_LINE_H_
 #define NOWCALLS_WEB_LOG_LINE_H_
 

@@ -1,6 +1,6 @@
 // MetricWriter: the text formats of Prometheus (0.0.4) and OpenMetrics (1.0.0).
 //
-// Thread: one. A family is begun once, and its samples follow it.
+// Thread: one. Begin a family once; its samples follow.
 #ifndef NOWCALLS_WEB_METRIC_WRITER_H_
 #define NOWCALLS_WEB_METRIC_WRITER_H_
 
@@ -16,7 +16,6 @@ namespace nowcalls::web {
 enum class MetricFormat : uint8_t { kPrometheus, kOpenMetrics };
 enum class MetricType : uint8_t { kGauge, kCounter, kHistogram };
 
-// The format that an Accept header asks for, and the type of a body in it.
 MetricFormat FormatFor(std::string_view accept);
 std::string_view ContentTypeOf(MetricFormat format);
 
@@ -25,7 +24,6 @@ class Labels {
  public:
   Labels() = default;
   Labels(std::initializer_list<std::pair<std::string_view, std::string_view>> labels);
-  // These and one more.
   Labels With(std::string_view name, std::string_view value) const;
   const std::string& text() const { return text_; }  // Without the braces.
 
@@ -37,7 +35,7 @@ class MetricWriter {
  public:
   explicit MetricWriter(MetricFormat format) : format_(format) {}
 
-  // Writes nothing from now on, and counts the bytes that samples would have at most.
+  // From now on only counts the samples' bytes, at most.
   void CountOnly() { counts_only_ = true; }
   size_t counted_bytes() const { return counted_bytes_; }
 
@@ -45,18 +43,18 @@ class MetricWriter {
   void Family(std::string_view name, MetricType type, std::string_view help);
   void Sample(const Labels& labels, double value);
   void Sample(const Labels& labels, uint64_t value);
-  // `upto` are cumulative counts at `bounds`, in seconds.
+  // `upto`: cumulative counts at `bounds`, in seconds.
   void Histogram(const Labels& labels, std::span<const double> bounds,
                  std::span<const uint64_t> upto, uint64_t count, double sum_s);
 
   size_t bytes() const { return text_.size(); }
-  // What was written since the last Take; with Finish, also what ends it all.
+  // Take: the text since the last Take. Finish appends the end of the format.
   std::string Take();
   void Finish();
 
  private:
   void Line(std::string_view suffix, const Labels& labels, std::string_view value);
-  // True: nothing is to be written.
+  // True: counted, not to be written.
   bool Counts(const Labels& labels, size_t lines);
 
   const MetricFormat format_;

@@ -1,8 +1,7 @@
-// Metrics: /metrics, what Prometheus scrapes.
+// Metrics: /metrics for Prometheus.
 //
-// Thread: any. Flows are bounded, by number and by bytes of text: those with most calls in progress
-// are listed, and figures tell of the rest. No label has client ids or values of parameters, which
-// have no bound.
+// Thread: any. Flows are bounded by number and by bytes of text. No label has client ids or values
+// of parameters, which have no bound.
 #ifndef NOWCALLS_WEB_METRICS_H_
 #define NOWCALLS_WEB_METRICS_H_
 
@@ -18,8 +17,8 @@ namespace nowcalls::web {
 inline constexpr size_t kMetricFlowsDefault = 1'000;
 inline constexpr size_t kMetricFlowsMax = 20'000;
 
-// Answers a scrape. Query: `namespace`, `flow` (an id) and `limit` choose flows. `figures` is the
-// table of what `info` tells. Flows come piece by piece, as the stream of the response.
+// Query: `namespace`, `flow` (an id) and `limit` choose flows; 400 otherwise. `figures`: the table
+// behind `info`. Flows follow as the response's stream.
 Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, const Board& board,
                        std::span<const wire::FigureInfo> figures);
 

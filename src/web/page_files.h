@@ -1,6 +1,6 @@
-// PageFiles: the files of src/web/page and Chart.js, as they are in the binary.
+// PageFiles: src/web/page and Chart.js in the binary.
 //
-// Thread: any. Made at build time by embed.cmake.
+// Thread: any. embed.cmake makes it at build time.
 #ifndef NOWCALLS_WEB_PAGE_FILES_H_
 #define NOWCALLS_WEB_PAGE_FILES_H_
 

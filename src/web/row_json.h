@@ -1,6 +1,6 @@
-// Rows of the listings as JSON. See views.h for how ids and times are written.
+// Rows of the listings as JSON; views.h tells how ids and times are written.
 //
-// Thread: any; pure. `now_ms`: the ledger clock, of which ages are told; 0: unknown, so no ages.
+// Thread: any; pure. `now_ms`: the ledger clock for ages; 0: unknown, no ages.
 #ifndef NOWCALLS_WEB_ROW_JSON_H_
 #define NOWCALLS_WEB_ROW_JSON_H_
 

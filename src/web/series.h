@@ -1,8 +1,7 @@
-// Series: the last minutes of the flows that are in use, a point a second.
+// Series: the last minutes of the flows in use, a point a second.
 //
-// Thread: any; it locks. At most kFlowsMax flows are remembered. A flow that comes into use takes
-// the room of the one that has been idle for longest; while all are in use it finds none. A flow
-// that has been idle for kPoints seconds is forgotten.
+// Thread: any; it locks. A flow idle for kPoints seconds is forgotten. Beyond kFlowsMax a flow that
+// comes into use replaces the one idle for longest; if none is idle it is not remembered.
 #ifndef NOWCALLS_WEB_SERIES_H_
 #define NOWCALLS_WEB_SERIES_H_
 
@@ -16,7 +15,7 @@
 
 namespace nowcalls::web {
 
-// A second of a flow. Counts are of that second, gauges as of its end.
+// Counts are of the second, gauges as of its end.
 struct Point {
   int64_t unix_s = 0;
   uint32_t now_calls = 0;
@@ -33,12 +32,12 @@ class Series {
   static constexpr size_t kFlowsMax = 1'000;
   static constexpr size_t kPoints = 300;
 
-  // A look that is new.
+  // Once for each look.
   void Add(const Snapshot& snapshot);
 
-  // The points of a flow from `from_unix_s` on, the oldest first; FlowKey(): of all flows together.
+  // The oldest first. FlowKey(): the sum of all flows.
   std::vector<Point> PointsOf(const FlowKey& flow, int64_t from_unix_s = 0) const;
-  // The same of all flows that are remembered, up to `to_unix_s`.
+  // Of all remembered flows; both ends included.
   std::map<FlowKey, std::vector<Point>> All(int64_t from_unix_s, int64_t to_unix_s) const;
 
  private:
@@ -51,7 +50,7 @@ class Series {
     std::vector<Point> Between(int64_t from_unix_s, int64_t to_unix_s) const;
   };
 
-  // The flows that are idle now, the one that has been so for longest at the end.
+  // The one idle for longest comes last.
   std::vector<FlowKey> IdleAt(int64_t unix_s) const;
 
   mutable std::mutex mutex_;

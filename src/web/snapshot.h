@@ -1,7 +1,6 @@
-// Snapshot: one look at the server, from which every page, scrape and dashboard is answered.
+// Snapshot: one look at the server, the source of all answers.
 //
-// Thread: any. The feed makes one a second; a snapshot that was published never changes. Rows are
-// those of the listings (wire/rows.h), so a page cannot say anything else than nowcalls-admin.
+// Thread: any; a published snapshot never changes. Rows are those of wire/rows.h.
 #ifndef NOWCALLS_WEB_SNAPSHOT_H_
 #define NOWCALLS_WEB_SNAPSHOT_H_
 
@@ -19,7 +18,7 @@
 
 namespace nowcalls::web {
 
-// Sums of a flow since its server started: grants and passes, refusals and blocks.
+// Sums since the server's start. Granted includes passed calls, refused blocked ones.
 struct FlowTotals {
   uint64_t granted = 0;
   uint64_t refused = 0;
@@ -29,7 +28,6 @@ struct FlowTotals {
 };
 FlowTotals TotalsOf(const wire::FlowRow& row);
 
-// A flow, and what came to its sums.
 struct FlowLook {
   wire::FlowRow row{};
   int64_t looked_ms = 0;  // BoottimeMs.
@@ -39,11 +37,10 @@ struct FlowLook {
   double ended_per_s = 0;
   double exceptions_per_s = 0;
 };
-// `row` as it is now, beside `before`, which has what came earlier in the same look. Null: it was
-// not looked at before.
+// `before`: the same flow as looked at last; null: never.
 FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms);
 
-// What is only asked of flows that somebody looks at; each list up to kDetailRowsMax.
+// Of watched flows; each list up to kDetailRowsMax.
 struct FlowDetail {
   std::vector<wire::TokenRow> tokens{};
   bool more_tokens = false;
@@ -51,7 +48,7 @@ struct FlowDetail {
   std::vector<wire::ParamRow> params{};  // The fullest first.
 };
 
-// Likewise of sessions.
+// Of watched sessions.
 struct SessionDetail {
   std::optional<wire::SessionRow> row{};  // Absent: there is none with this number.
   std::vector<wire::TokenRow> tokens{};   // The oldest first.
@@ -74,12 +71,12 @@ struct Snapshot {
   int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
 
   std::shared_ptr<const nlohmann::ordered_json> info{};  // As `info` answers; null: never asked.
-  // By flow id and kind. Of more than kFlowsPerLookMax flows each look renews as many, and those
-  // that somebody looks at.
+  // By flow id and kind. The first look reads all; each later one renews kFlowsPerLookMax, and
+  // watched flows.
   std::vector<FlowLook> flows{};
   std::vector<wire::NamespaceRow> namespaces{};
 
-  // Of what was looked at lately (Feed::Watch...).
+  // Watched (Feed::Watch...).
   std::map<FlowKey, FlowDetail> details{};
   std::map<uint64_t, SessionDetail> session_details{};
   bool has_sessions = false;
@@ -87,14 +84,13 @@ struct Snapshot {
   bool more_sessions = false;
   bool has_history = false;
   std::vector<wire::HistoryRow> history{};  // The latest first.
-  // An array of rules in force, as rules_list has them, by flow id. Null: nobody looked lately.
+  // Rules in force, an array as rules_list has it, by flow id. Null: not watched.
   std::shared_ptr<const nlohmann::ordered_json> rules{};
 
-  // The second, since 1970, to which the middle of its span belongs. Looks are taken at the ends of
-  // seconds and may be in between, so those of one second cover that second and no more. One that
-  // is late is of the second that it should have ended.
+  // The Unix second of the middle of the span. Looks end with a second or fall within one, so a
+  // second's looks cover it alone. A late look belongs to the second it should have ended.
   int64_t second() const { return (unix_ms - std::min<int64_t>(span_ms, 2'000) / 2) / 1000; }
-  // The last one that is over, as far as looks tell.
+  // The last second that is over.
   int64_t whole_second() const {
     const bool over = span_ms == 0 || unix_ms / 1000 > second();
     return over ? second() : second() - 1;
@@ -103,9 +99,9 @@ struct Snapshot {
 
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-// The flow, or null.
+// Null: no such flow.
 const FlowLook* FindFlow(const Snapshot& snapshot, const FlowKey& key);
-// Whether the flow id has another flow, of the other kind.
+// The flow id also has a flow of the other kind.
 bool HasOther(const Snapshot& snapshot, const FlowKey& key);
 
 }  // namespace nowcalls::web

@@ -1,6 +1,6 @@
-// SnapshotSource: where handlers take their answers from, and tell what somebody looks at.
+// SnapshotSource: the snapshots that handlers answer from.
 //
-// Thread: any. The feed is one; tests bring snapshots of their own.
+// Thread: any. The feed is one; tests bring their own.
 #ifndef NOWCALLS_WEB_SNAPSHOT_SOURCE_H_
 #define NOWCALLS_WEB_SNAPSHOT_SOURCE_H_
 
@@ -19,7 +19,7 @@ class SnapshotSource {
   virtual SnapshotPtr latest() const = 0;
   virtual const Series& series() const = 0;
 
-  // Somebody looks at these: the next snapshots shall have them.
+  // The next snapshots shall have these rows.
   virtual void WatchFlow(const FlowKey& flow) = 0;
   virtual void WatchSession(uint64_t session) = 0;
   virtual void WatchSessions() = 0;

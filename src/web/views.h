@@ -1,9 +1,8 @@
-// Views: a snapshot as JSON, as the page shows it and curl reads it.
+// Views: a snapshot as JSON, for the page and curl.
 //
-// Thread: any; pure. Ids (flows, tokens, fences, sessions) are strings: the numbers of JavaScript
-// end at 2^53. Times of the ledger clock stand as they are ("issued_ms") and, beside them, as an
-// age at the moment of the snapshot ("issued_age_ms"). Text that is not UTF-8 has U+FFFD in its
-// place.
+// Thread: any; pure. Ids are strings: JavaScript is exact up to 2^53. Ledger times come as
+// "issued_ms" and as an age at the snapshot, "issued_age_ms". U+FFFD replaces text that is not
+// UTF-8.
 #ifndef NOWCALLS_WEB_VIEWS_H_
 #define NOWCALLS_WEB_VIEWS_H_
 
@@ -19,7 +18,7 @@
 
 namespace nowcalls::web {
 
-// How a list of flows is sorted. The largest first, but kId; equal ones by id.
+// The largest first, but kId; equal ones by id.
 enum class FlowOrder : uint8_t {
   kFullness,
   kNowCalls,
@@ -42,28 +41,26 @@ struct ListQuery {
   size_t limit = 50;  // 1..kLimitMax
 };
 
-// What all views begin with: when the snapshot was taken, what is wrong, and a few totals. Totals
-// of calls and waiters are the sums of the rows, so they agree with them.
+// Head of every view: moment, problem, totals. Totals are sums of the rows.
 nlohmann::ordered_json HeadOf(const Snapshot& snapshot);
 
-// Each adds its members to the head.
+// Each view adds to the head.
 nlohmann::ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query);
-// "row" is null when there is no such flow, "detail" until it has been looked at. "other": the flow
-// id has a flow of the other kind, too.
+// "row" is null without such a flow, "detail" before the first look at it. "other": it has one of
+// the other kind.
 nlohmann::ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,
                                 const std::vector<Point>& points);
-// "row" is null when there is no such session, and "asked" false until it has been looked at.
+// "row" is null without such a session, "asked" false before the first look at it.
 nlohmann::ordered_json ClientView(const Snapshot& snapshot, uint64_t session);
-// In both "asked" is false until they have been looked at; the list is empty then. Sessions with
-// most calls in progress come first.
+// "asked" is false, and the list empty, before the first look. First come sessions with most calls,
+// and the latest history.
 nlohmann::ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query);
 nlohmann::ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query);
-// `now_ms`: BoottimeMs, of which the board's times are.
+// `now_ms`: BoottimeMs.
 nlohmann::ordered_json ServerView(const Snapshot& snapshot, const Board& board, int64_t now_ms,
                                   const std::vector<Point>& points);
 
-// How full a flow is: 1 is at its limit. Calls in progress against the level, or calls in the
-// window against the limit of a rule of calls a second, whichever is more. 0 without a limit.
+// The larger of now_calls / level and calls in the window / its limit; 0 without a limit.
 double FullnessOf(const wire::FlowRow& row);
 
 }  // namespace nowcalls::web

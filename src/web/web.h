@@ -1,8 +1,6 @@
-// Web: the HTTP endpoint of a server: page, metrics, health.
+// Web: a server's HTTP endpoint: page, metrics, health.
 //
-// Thread: the members are the owner's, one thread at a time. Threads of its own answer, so neither
-// a scraper nor an open page costs the token loop more than the feed's looks, one a second. Neither
-// a loop that stands still nor a large answer keeps health from telling.
+// Thread: the members are the owner's, one thread at a time; threads of its own answer.
 #ifndef NOWCALLS_WEB_WEB_H_
 #define NOWCALLS_WEB_WEB_H_
 
@@ -25,7 +23,7 @@
 namespace nowcalls::web {
 
 struct WebOptions {
-  // Of page, metrics and health. Port 0: the system picks one. None: there are none.
+  // None: no page, metrics and health. Port 0: the system picks one.
   std::optional<HostPort> listen{};
   std::vector<std::string> hosts{};             // More names under which they answer.
   std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
@@ -37,13 +35,13 @@ class SentinelDashboard;
 
 class Web {
  public:
-  // Answers from now on that the server loads. As HttpServer::Start. `board` outlives it.
+  // Tells from now on that the server loads. Errors as HttpServer::Start. `board` outlives it.
   static Result<std::unique_ptr<Web>> Start(const WebOptions& options, const Board* board);
   ~Web();
 
-  // REQUIRES: options.listen. At least one.
+  // REQUIRES: options.listen.
   const std::vector<HostPort>& addresses() const { return server_->addresses(); }
-  // The server answers there: look at it. Once.
+  // Call once, when the server answers at `server`: the feed begins.
   void Look(const HostPort& server);
 
  private:

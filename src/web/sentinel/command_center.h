@@ -1,13 +1,10 @@
-// CommandCenter: answers Sentinel's dashboard, so that its users see nowcalls in the tool they
-// have.
+// CommandCenter: answers Sentinel's dashboard from the latest snapshot and the series.
 //
-// Thread: one at a time, that of its HttpServer. It never blocks and asks nobody: every answer is
-// made of the latest snapshot and the series.
+// Thread: one at a time, that of its HttpServer. It never blocks.
 //
-// Commands and forms: alibaba/Sentinel 1.8, SentinelApiClient and MetricFetcher of its dashboard.
-// The dashboard does not say who it is, so nothing can be changed here: commands that set something
-// are 400, with a text that says what to do instead. Unknown commands are 400 in Sentinel's words,
-// by which the dashboard knows them.
+// Source: alibaba/Sentinel 1.8, SentinelApiClient and MetricFetcher of its dashboard. The dashboard
+// does not authenticate, so nothing can be set here: setters are 400 with advice. Unknown commands
+// are 400 in Sentinel's words.
 #ifndef NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 #define NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 
@@ -26,10 +23,10 @@ namespace nowcalls::web {
 
 class CommandCenter {
  public:
-  // The source must outlive it.
+  // `source` outlives it.
   CommandCenter(const SentinelDashboardOptions& options, SnapshotSource* source);
 
-  // Where clients of the token server connect. Any thread, before the first snapshot of the server.
+  // The token server's port. Any thread, before the first snapshot.
   void SetTokenPort(uint16_t port) { token_port_ = port; }
   Response Handle(const Request& request) const;
 

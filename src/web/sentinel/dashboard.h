@@ -1,6 +1,6 @@
-// SentinelDashboard: the server in Sentinel's dashboard: a command centre and a heartbeat.
+// SentinelDashboard: command centre and heartbeat of the server.
 //
-// Thread: the owner's; the rest is on threads of its members. The source must outlive it.
+// Thread: the owner's; members have threads of their own. The source outlives it.
 #ifndef NOWCALLS_WEB_SENTINEL_DASHBOARD_H_
 #define NOWCALLS_WEB_SENTINEL_DASHBOARD_H_
 
@@ -22,12 +22,12 @@ namespace nowcalls::web {
 
 class SentinelDashboard {
  public:
-  // Listens, and answers from now on that the server loads. Errors are those of HttpServer::Start.
-  // `hosts`: more names that the Host header may have.
+  // Listens; 503 until the first snapshot. Errors as HttpServer::Start. `hosts`: more names for the
+  // Host header.
   static Result<std::unique_ptr<SentinelDashboard>> Start(const SentinelDashboardOptions& options,
                                                           const std::vector<std::string>& hosts,
                                                           SnapshotSource* source, LogLine log);
-  // The token server serves: tells the dashboard from now on. Before the first look at it; once.
+  // Call once, when the token server serves, before the feed looks. Begins the heartbeat.
   void Begin(uint16_t token_port);
 
   const HostPort& command_address() const { return server_->address(); }

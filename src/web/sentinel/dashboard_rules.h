@@ -1,8 +1,7 @@
 // Rules in the forms in which Sentinel's dashboard reads them.
 //
-// Thread: any; pure. The dashboard knows Sentinel's Java classes FlowRule and ParamFlowRule. Rules
-// that were loaded in the form of sentinel-golang are shown in Java's, since the dashboard would
-// take what it does not find for 0.
+// Thread: any; pure. Forms: Sentinel's Java classes FlowRule and ParamFlowRule. Rules in
+// sentinel-golang's form are converted: the dashboard reads a missing member as 0.
 #ifndef NOWCALLS_WEB_SENTINEL_DASHBOARD_RULES_H_
 #define NOWCALLS_WEB_SENTINEL_DASHBOARD_RULES_H_
 
@@ -13,9 +12,8 @@ namespace nowcalls::web {
 
 enum class DashboardRules { kFlow, kHotParameter };
 
-// Those of `rules`, an array of rows as rules_list has them, that are of the kind and of the
-// namespace; an empty namespace: of all. Each keeps its member `namespace`, which the dashboard
-// passes over.
+// `rules`: rows as rules_list has them. Returns those of the kind and the namespace (empty: of
+// all), each with its member `namespace`, which the dashboard ignores.
 nlohmann::ordered_json RulesForDashboard(const nlohmann::ordered_json& rules, DashboardRules kind,
                                          const std::string& name_space);
 

@@ -1,9 +1,8 @@
-// Heartbeat: tells Sentinel's dashboard of this machine, again and again, as it forgets machines
-// that it has not heard of for a minute.
+// Heartbeat: registers this machine at Sentinel's dashboard, which forgets silent machines after a
+// minute.
 //
-// Thread: a thread of its own, which waits for the dashboard and holds up nobody else. The
-// destructor does not wait: a thread that is in the middle of a beat is left to itself, and ends
-// within kBeatMsMax without a word. Form: alibaba/Sentinel 1.8, MachineRegistryController.
+// Thread: its own. The destructor does not wait: a beat under way ends within kBeatMsMax, unlogged.
+// Form: alibaba/Sentinel 1.8, MachineRegistryController.
 #ifndef NOWCALLS_WEB_SENTINEL_HEARTBEAT_H_
 #define NOWCALLS_WEB_SENTINEL_HEARTBEAT_H_
 
@@ -17,11 +16,9 @@
 
 namespace nowcalls::web {
 
-// What the dashboard is told.
 struct SentinelMachine {
   std::string app;
-  // Where the command centre listens. On a wildcard address the dashboard is told the address from
-  // which it is reached.
+  // Of the command centre. For a wildcard address the beat's local address is told.
   HostPort commands;
 };
 
@@ -30,7 +27,7 @@ class Heartbeat {
   static constexpr int64_t kEveryMs = 10'000;
   static constexpr int64_t kBeatMsMax = 3'000;
 
-  // `log` is called on the thread of the heartbeat, when it begins or ceases to work.
+  // `log` runs on the heartbeat's thread, when beats begin or cease to succeed.
   Heartbeat(const HostPort& dashboard, const SentinelMachine& machine, LogLine log,
             int64_t every_ms = kEveryMs);
   ~Heartbeat();
@@ -42,13 +39,12 @@ class Heartbeat {
   const std::shared_ptr<Beating> beating_;
 };
 
-// Where the dashboard will look for the command centre.
 struct ToldAddress {
   std::string ip;
   bool reachable = true;  // False: `ip` is loopback, and the dashboard is on another machine.
 };
 
-// One beat. kUnavailable: the dashboard did not take it, and why.
+// kUnavailable: the dashboard did not take the beat, and why.
 Result<ToldAddress> TellDashboard(const HostPort& dashboard, const SentinelMachine& machine,
                                   int64_t deadline_ms);
 

@@ -1,9 +1,9 @@
-// Flows in the forms in which Sentinel's dashboard reads resources.
+// Flows as Sentinel's dashboard reads resources.
 //
 // Thread: any; pure. Formats: alibaba/Sentinel 1.8, MetricNode.toThinString, NodeVo and
-// ClusterMetricNode. In all of them "pass" is what was granted or passed, and "block" what was
-// refused or blocked. "success" are tokens that ended, "rt" is their mean hold in ms, and the
-// number of threads is nowCalls. Exceptions are calls whose releases say `failed` or `timeout`.
+// ClusterMetricNode. "pass": granted or passed; "block": refused or blocked; "success": tokens
+// ended; "rt": their mean hold in ms; threads: nowCalls; exceptions: releases with `failed` or
+// `timeout`.
 #ifndef NOWCALLS_WEB_SENTINEL_NODES_H_
 #define NOWCALLS_WEB_SENTINEL_NODES_H_
 
@@ -25,26 +25,25 @@ struct MetricQuery {
   std::string resource{};  // Empty: all.
 };
 
-// Lines "timestamp|resource|passQps|blockQps|successQps|exceptionQps|rt|occupiedPassQps|
-// concurrency|classification" in the order of time. A second in which nothing happened to a flow
-// has no line. Beyond kLinesMax the lines with the fewest calls are left out.
+// Lines in the order of time, none for an idle second:
+//   "timestamp|resource|passQps|blockQps|successQps|exceptionQps|rt|occupiedPassQps|concurrency|
+//   classification". Beyond kLinesMax those with fewest calls are left out.
 std::string MetricLines(const Snapshot& snapshot, const Series& series, const MetricQuery& query);
 
-// Nodes of an answer; beyond, those with the fewest calls are left out.
+// Beyond, flows with fewest calls are left out.
 inline constexpr size_t kNodesMax = 6'000;
 
-// A JSON array of nodes, one a flow. `idle`: also of flows that nobody asked for a minute and that
-// have no tokens.
+// A JSON array, a node for each flow. `idle`: also flows without tokens or a call for a minute.
 std::string ClusterNodes(const Snapshot& snapshot, const Series& series, bool idle);
 
-// The same as a tree, parents first: the machine, its namespaces, their flows. It is never empty.
+// As a tree, parents first: machine, namespaces, flows. Never empty.
 std::string NodeTree(const Snapshot& snapshot, const Series& series);
 
 // A JSON object: the flows of a namespace by resource.
 std::string ClusterMetrics(const Snapshot& snapshot, const Series& series,
                            const std::string& name_space);
 
-// Calls of the last whole second that asked for a rate, by namespace.
+// By namespace, the last whole second's calls of flows with a rate.
 std::map<std::string, int64_t> CallsOfNamespaces(const Snapshot& snapshot, const Series& series);
 
 }  // namespace nowcalls::web

@@ -1,4 +1,4 @@
-// What an operator chooses about Sentinel's dashboard.
+// Options of Sentinel's dashboard.
 //
 // Thread: plain values.
 #ifndef NOWCALLS_WEB_SENTINEL_OPTIONS_H_
@@ -14,14 +14,14 @@
 namespace nowcalls::web {
 
 struct SentinelDashboardOptions {
-  // Sentinel's clients count the port up when it is taken; so do we, so often at most.
+  // Ports tried above a taken one, as Sentinel's clients do.
   static constexpr uint16_t kPortsAbove = 20;
   static constexpr size_t kAppBytesMax = 128;
 
   HostPort dashboard{};                // An empty host: there is no dashboard.
   HostPort listen{"127.0.0.1", 8719};  // Of the command centre.
   std::string app = "nowcalls";        // Under this name the dashboard lists the server.
-  // Addresses in digits that may ask the command centre. Empty: all that reach it.
+  // In digits, those that may ask the command centre. Empty: all.
   std::vector<std::string> peers{};
 };
 
