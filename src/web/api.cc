@@ -126,6 +126,7 @@ Response Api::Parse(const std::string& view, const Request& request, Question* q
     return ErrorResponse(NamesView(request.path) ? 400 : 404,
                          "there is no view " + Quoted(view) + "; " + std::string(kRoutes));
   }
+  // Equal views and parameters have equal answers, which Answer shares.
   question->key = view;
   for (const auto& [name, value] : request.query) {
     question->key += '\0' + name + '\0' + value;
@@ -141,10 +142,13 @@ Response Api::Handle(const Request& request) {
   Question question;
   Response parsed = Parse(named ? request.Query("view", "flows") : route, request, &question);
   if (parsed.status != 200) return parsed;
+  // A stream watches with each event that it sends.
   if (route == "stream") return Stream(question);
+  // A new watch serves the next snapshot. This answer comes from the latest one and does not wait.
   Watch(question);
   if (route == "look") return Look(question, request);
   const SnapshotPtr snapshot = source_->latest();
+  // With a problem the rows are old, so a row that is missing proves nothing.
   if (snapshot->problem.empty() && IsGone(*snapshot, question)) {
     const std::string id = std::to_string(question.id);
     return ErrorResponse(404, question.view == Question::View::kFlow
@@ -155,6 +159,7 @@ Response Api::Handle(const Request& request) {
 }
 
 FlowKey Api::FlowOf(const Snapshot& snapshot, const Question& question) {
+  // Without `kind` the rule of the flow answers. The rule by value does only if it is alone.
   const FlowKey of_flow{FlowId{question.id}, FlowKind::kFlow};
   const bool only_by_value = FindFlow(snapshot, of_flow) == nullptr && HasOther(snapshot, of_flow);
   return {of_flow.id, question.kind.value_or(FlowKindIf(only_by_value))};
@@ -165,6 +170,7 @@ bool Api::IsGone(const Snapshot& snapshot, const Question& question) {
     return FindFlow(snapshot, FlowOf(snapshot, question)) == nullptr;
   }
   if (question.view != Question::View::kClient) return false;
+  // A session that no look has asked for may exist: it is not gone.
   const auto found = snapshot.session_details.find(static_cast<uint64_t>(question.id));
   return found != snapshot.session_details.end() && !found->second.row.has_value();
 }
@@ -181,6 +187,8 @@ void Api::Watch(const Question& question) {
 }
 
 std::string Api::Answer(const Snapshot& snapshot, const Question& question) {
+  // Ten pages that show the same cost as much as one. Each snapshot begins anew, which bounds what
+  // is remembered.
   if (snapshot.number != remembered_of_) {
     remembered_.clear();
     remembered_of_ = snapshot.number;
@@ -215,7 +223,7 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
 
 Response Api::Look(const Question& question, const Request& request) {
   const SnapshotPtr latest = source_->latest();
-  // A server that starts anew counts from the beginning, at another time.
+  // A server that starts anew counts its snapshots from the beginning, at another time.
   const std::string etag =
       '"' + std::to_string(latest->unix_ms) + '-' + std::to_string(latest->number) + '"';
   const bool known = HasEtag(request, etag);

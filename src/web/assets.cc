@@ -33,6 +33,7 @@ std::string_view TypeOf(std::string_view name) {
 
 // By path.
 const AssetMap& Assets() {
+  // Made at the first request. The contents stay in the binary.
   static const AssetMap assets = [] {
     AssetMap made;
     for (const PageFile& file : PageFiles()) {
@@ -56,6 +57,7 @@ Response ServeAsset(const Request& request) {
                                   "; see /, /api/, /metrics, /healthz and /readyz");
   }
   const Asset& asset = found->second;
+  // With no-cache a browser keeps the file, and asks by ETag before it uses it.
   Response response{.type = std::string(asset.type),
                     .headers = {{"Cache-Control", "no-cache"},
                                 {"Content-Security-Policy", std::string(kPolicy)},

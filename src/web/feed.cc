@@ -28,10 +28,12 @@ Iterator Behind(Iterator begin, Iterator end, const FlowKey& key) {
 // all that follow `from` if it is the last page.
 void Renew(std::vector<FlowLook>* flows, wire::Page<wire::FlowRow> page, uint64_t from,
            int64_t now_ms) {
+  // The part of the list that the page covers. Rows and flows are both in the order of their keys.
   const auto begin = Behind(flows->begin(), flows->end(), wire::CoveredBy(from));
   const auto end = page.next_cursor == 0
                        ? flows->end()
                        : Behind(begin, flows->end(), wire::CoveredBy(page.next_cursor));
+  // One pass over both finds the earlier look of each row, which LookOf needs for its sums.
   std::vector<FlowLook> fresh;
   fresh.reserve(page.rows.size());
   auto before = begin;
@@ -40,7 +42,8 @@ void Renew(std::vector<FlowLook>* flows, wire::Page<wire::FlowRow> page, uint64_
     const bool known = before != end && wire::KeyOf(before->row) == wire::KeyOf(row);
     fresh.push_back(LookOf(std::move(row), known ? &*before : nullptr, now_ms));
   }
-  if (std::distance(begin, end) == static_cast<ptrdiff_t>(fresh.size())) {  // As nearly always.
+  // Nearly always as many flows as before: nothing behind them moves.
+  if (std::distance(begin, end) == static_cast<ptrdiff_t>(fresh.size())) {
     std::move(fresh.begin(), fresh.end(), begin);
     return;
   }
@@ -69,6 +72,7 @@ void Feed::Stop() {
 }
 
 void Feed::Start(const std::string& server_address) {
+  // On any CPU of the process, and behind the token loop: a look is work that can wait.
   thread_ = std::thread([this, server_address] {
     UseCpusOfProcess();
     StepBack();
@@ -83,6 +87,7 @@ SnapshotPtr Feed::latest() const {
 
 // With the mutex.
 void Feed::Watch(int64_t* watched_ms) {
+  // A watch that is new, or was given up, is not in the latest snapshot: it hurries the next look.
   const int64_t now_ms = BoottimeMs();
   if (*watched_ms < now_ms - kWatchMs || *watched_ms == 0) {
     hurries_ = true;
@@ -97,7 +102,8 @@ void Feed::WatchOne(Id id, WatchedMs<Id>* watched_ms) {
   if (watched_ms->size() < kWatchedMax || watched_ms->contains(id)) {
     return Watch(&(*watched_ms)[id]);
   }
-  // Its look is the next in any case: who takes the room of another must not make all hurry.
+  // Every watch is full. The next scheduled look has the newcomer. If it hurried, pages that take
+  // each other's room would cause five looks a second.
   watched_ms->erase(
       std::min_element(watched_ms->begin(), watched_ms->end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; }));
@@ -128,6 +134,7 @@ Feed::Watched Feed::TakeWatched() {
   const std::lock_guard lock(mutex_);
   Watched watched;
   const auto take = [&](auto* watched_ms, auto* ids) {
+    // Watches that nobody renewed for kWatchMs end here.
     std::erase_if(*watched_ms, [&](const auto& one) { return one.second < since_ms; });
     for (const auto& [id, when_ms] : *watched_ms) ids->push_back(id);
   };
@@ -146,8 +153,10 @@ bool Feed::Sleep(int64_t looked_ms) {
     changed_.wait_for(lock, left, early);
     return !ending_;
   };
+  // First the least distance of two looks, which only the end cuts short.
   if (!until(looked_ms + kLeastEveryMs, [this] { return ending_; })) return false;
-  // At the end of a second, so that the looks of a second cover that second.
+  // Then to the end of the second, so that the looks of a second cover that second. A hurry cuts it
+  // short.
   const int64_t second_ends_ms = BoottimeMs() + kEveryMs - WallMs() % kEveryMs;
   return until(second_ends_ms, [this] { return ending_ || std::exchange(hurries_, false); });
 }
@@ -159,12 +168,15 @@ void Feed::Run(const std::string& server_address) {
   int64_t looked_ms = 0;
   do {
     looked_ms = BoottimeMs();
+    // A copy of the latest: flows that this look does not renew stay as they were.
     auto next = std::make_shared<Snapshot>(*latest());
     ++next->number;
     const int64_t unix_ms = WallMs();
     next->span_ms = std::max<int64_t>(1, unix_ms - next->unix_ms);
     next->unix_ms = unix_ms;
     next->server = server_address;
+    // One connection for all looks; the server keeps some in reserve for this machine. A lost one
+    // is replaced by the next look.
     Status status;
     if (client == nullptr) {
       auto connected = BlockingClient::Connect(server_address, kAskMsMax);
@@ -172,11 +184,15 @@ void Feed::Run(const std::string& server_address) {
       if (connected.ok()) client = *std::move(connected);
     }
     if (client != nullptr) status = Look(client.get(), next.get());
-    if (!status.ok()) {  // A call without an answer has closed it. All flows are read anew.
+    // A call without an answer has closed the connection. A server that started anew may have other
+    // flows, so all are read anew.
+    if (!status.ok()) {
       client.reset();
       flows_cursor_ = 0;
       read_once_ = false;
     }
+    // A failure is published, too: pages show the rows of before with the problem. The series gets
+    // no point, since nothing was counted.
     next->problem = status.ok() ? "" : status.message();
     if (status.ok()) series_.Add(*next);
     Publish(std::move(next));
@@ -188,10 +204,12 @@ void Feed::Publish(std::shared_ptr<Snapshot> next) {
     const std::lock_guard lock(mutex_);
     latest_ = std::move(next);
   }
+  // Without the mutex: readers that wake ask for the latest at once.
   on_new_();
 }
 
 Status Feed::Look(BlockingClient* client, Snapshot* next) {
+  // The clock comes first: the ages of all rows of this look count from it.
   const Result<uint64_t> ledger_ms = client->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();
   next->ledger_ms = static_cast<int64_t>(*ledger_ms);
@@ -207,7 +225,9 @@ Status Feed::Look(BlockingClient* client, Snapshot* next) {
 
 Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
   const int64_t now_ms = BoottimeMs();
+  // `came` is what this look adds. A flow that is watched may be renewed twice in it.
   for (FlowLook& look : next->flows) look.came = {};
+  // Pages go on where the look before stopped. A new connection reads all flows once.
   for (size_t rows = 0; !read_once_ || rows < Snapshot::kFlowsPerLookMax;) {
     auto page = client->Flows({.limit = kListRowsMax, .cursor = flows_cursor_});
     if (!page.ok()) return page.status();
@@ -235,6 +255,7 @@ Status Feed::LookAtNamespaces(BlockingClient* client, Snapshot* next) {
 
 Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
   const Watched watched = TakeWatched();
+  // Details are of this look alone: a flow that nobody watches has none.
   next->details.clear();
   for (const FlowKey& flow : watched.flows) {
     NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow, next));
@@ -262,6 +283,7 @@ Status Feed::LookAtLists(BlockingClient* client, const Watched& watched, Snapsho
     if (!page.ok()) return page.status();
     next->history = std::move(page->rows);
   }
+  // Not old rules: a reader who comes back is told to wait until they are read.
   if (!watched.rules) {
     next->rules = nullptr;
     return Status::Ok();
@@ -279,6 +301,7 @@ Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
     const auto answer =
         client->RulesList({.name_space = {}, .page = {.limit = kListRowsMax, .cursor = cursor}});
     if (!answer.ok()) return answer.status();
+    // Counted behind each page, so the last may pass the bound by a page.
     bytes += answer->size();
     auto page = wire::JsonFromMessagePack(*answer);
     if (!page.ok()) return page.status();
@@ -301,7 +324,9 @@ Status Feed::LookAtFlow(BlockingClient* client, const FlowKey& flow, Snapshot* n
       [](const FlowLook& look, const FlowKey& key) { return wire::KeyOf(look.row) < key; });
   const bool is_old = listed != next->flows.end() && wire::KeyOf(listed->row) == flow &&
                       listed->looked_ms < BoottimeMs() - kLeastEveryMs;
-  if (is_old) {  // The whole list is not read as often.
+  // With many flows the row is older than this look: renew it, or its count would contradict the
+  // tokens below. A flow without rule and tokens is an error, and stays until its page is read.
+  if (is_old) {
     auto row = client->Flow({flow_id, flow.kind});
     if (row.ok()) *listed = LookOf(*std::move(row), &*listed, BoottimeMs());
   }
@@ -316,6 +341,8 @@ Status Feed::LookAtFlow(BlockingClient* client, const FlowKey& flow, Snapshot* n
   detail->waiters = *std::move(waiters);
   if (flow.kind == FlowKind::kFlow) return Status::Ok();
   auto params = client->Params({.flow_id = flow_id, .limit = Snapshot::kDetailRowsMax});
+  // kInvalidArgument: the flow has neither a rule by value nor tokens of one. It has no values
+  // then.
   if (params.ok()) {
     detail->params = *std::move(params);
   } else if (params.status().code() != StatusCode::kInvalidArgument) {
@@ -326,6 +353,7 @@ Status Feed::LookAtFlow(BlockingClient* client, const FlowKey& flow, Snapshot* n
 
 Status Feed::LookAtSession(BlockingClient* client, uint64_t session, Snapshot* next) {
   SessionDetail* const detail = &next->session_details[session];
+  // The listing begins behind its cursor. Another row first: this session is gone, and has no row.
   auto found = client->Sessions({.limit = 1, .cursor = session - 1});
   if (!found.ok()) return found.status();
   if (found->rows.empty() || found->rows.front().session != session) return Status::Ok();
@@ -335,6 +363,7 @@ Status Feed::LookAtSession(BlockingClient* client, uint64_t session, Snapshot* n
   detail->tokens = std::move(tokens->rows);
   detail->more_tokens = tokens->next_cursor != 0;
   if (detail->row->waiters.value_or(0) == 0) return Status::Ok();
+  // No filter of the listing takes a session, so its name and instance choose.
   auto waiters = client->Waiters({.client_id = detail->row->client_id,
                                   .limit = Snapshot::kDetailRowsMax,
                                   .instance = detail->row->instance.value_or(0)});

@@ -170,6 +170,7 @@ Labels LabelsOf(const FlowRow& row, bool has_other) {
 }  // namespace
 
 bool FlowMetrics::Add(const FlowLook& flow, bool has_other, size_t text_bytes_max) {
+  // An upper bound of the flow's text counts before any is written, so a scrape never breaks off.
   Labels labels = LabelsOf(flow.row, has_other);
   MetricWriter sizes(MetricFormat::kPrometheus);
   sizes.CountOnly();
@@ -181,6 +182,7 @@ bool FlowMetrics::Add(const FlowLook& flow, bool has_other, size_t text_bytes_ma
   text_bytes_ += sizes.counted_bytes();
   held_bytes_ += sizeof(Flow) + labels.text().size();
   Flow& taken = flows_.emplace_back(Flow{std::move(labels), flow.row});
+  // The labels have both names, so the copy of the row needs none.
   taken.row.name_space = {};
   taken.row.resource = {};
   return true;
@@ -189,9 +191,12 @@ bool FlowMetrics::Add(const FlowLook& flow, bool has_other, size_t text_bytes_ma
 bool FlowMetrics::WritePiece(MetricWriter* writer) {
   const std::vector<Family>& families = Families();
   if (family_ == families.size()) return false;
+  // Family by family, since the formats want all samples of a family together. A piece may end
+  // within a family: family_ and flow_ say where the next one begins.
   const size_t end = writer->bytes() + kPieceBytes;
   for (; family_ < families.size(); ++family_, flow_ = 0) {
     const Family& family = families[family_];
+    // The head of a family comes before its first flow, and not into a piece that is full.
     if (flow_ == 0) {
       if (writer->bytes() >= end) return true;
       writer->Family(family.name, family.type, family.help);

@@ -16,6 +16,7 @@ constexpr int kNobodyDoes = -2;
 
 bool Guests::Admit(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms) {
   const std::lock_guard lock(mutex_);
+  // An undecided guest comes again once its kind is known, and gives up its first place.
   guests_.erase(fd);
   const int way = FindWay(kind, address);
   if (way == kNobodyDoes) return false;
@@ -25,6 +26,8 @@ bool Guests::Admit(int fd, GuestKind kind, const std::string& address, int64_t c
 }
 
 int Guests::FindWay(GuestKind kind, const std::string& address) const {
+  // By address: how many of the kind there are, and the oldest that may be shut down. A guest that
+  // is being handed over is not settled, and belongs to neither owner: it is counted and spared.
   struct Crowd {
     unsigned count = 0;
     int oldest = kNobodyDoes;  // Of those that may be shut down.
@@ -46,7 +49,9 @@ int Guests::FindWay(GuestKind kind, const std::string& address) const {
   const bool crowded = own.count >= bounds.of_one_address;
   if (!crowded && all < bounds.all) return kNobodyNeed;
   if (!bounds.oldest_gives_way) return kNobodyDoes;
+  // An address beyond its own bound pays itself, so that it cannot push others out.
   if (crowded) return own.oldest;
+  // The kind is full: the address with most connections pays.
   const auto largest = std::max_element(
       crowds.begin(), crowds.end(),
       [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
@@ -54,6 +59,7 @@ int Guests::FindWay(GuestKind kind, const std::string& address) const {
 }
 
 void Guests::ShutDown(int fd, Guest* guest) {
+  // Not closed here: its owner still uses the descriptor, sees the end and closes it.
   guest->leaving = true;
   shutdown(fd, SHUT_RDWR);
 }

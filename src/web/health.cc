@@ -12,6 +12,7 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
   const auto phase = board.phase.load(std::memory_order_acquire);
   const int64_t turns_by_ms = board.turns_by_ms.load(std::memory_order_relaxed);
   const int64_t commit_since_ms = board.commit_since_ms.load(std::memory_order_relaxed);
+  // A long load is no loop that stands still: lateness counts once the loop has turned.
   const bool turns = phase != Board::Phase::kLoading && turns_by_ms != 0;
   const int64_t late_ms = turns && now_ms > turns_by_ms ? now_ms - turns_by_ms : 0;
   const int64_t commit_ms =

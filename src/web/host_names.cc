@@ -23,6 +23,7 @@ HostNames::HostNames(const HostPort& listen, const std::vector<HostPort>& addres
           !std::all_of(addresses.begin(), addresses.end(),
                        [](const HostPort& address) { return IsLoopbackDigits(address.host); })),
       shown_("http://" + addresses.front().ToString() + "/") {
+  // Addresses are those of the sockets; the name that was configured may stand for several.
   for (const HostPort& address : addresses) names_.insert(address.host);
   for (const std::string& name : more) names_.insert(SmallLetters(name));
   if (any_digits_) names_.insert(SmallLetters(HostName()));

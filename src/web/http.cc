@@ -22,10 +22,12 @@ std::string HostOf(std::string_view header) {
   std::string_view host = header.substr(0, end);
   std::string_view port = header.substr(host.size());
   if (bracketed) {
+    // The bracket does not end.
     if (port.empty()) return "";
     host.remove_prefix(1);
     port.remove_prefix(1);
   }
+  // Digits or nothing may follow: other text is no host, and matches no name.
   const bool is_port =
       port.empty() || (port.front() == ':' && std::all_of(port.begin() + 1, port.end(), IsDigit));
   if (!is_port) return "";

@@ -25,6 +25,7 @@ constexpr size_t kStreamBlockBytes = 16 * 1024;
 MHD_Result CollectArgument(void* into, MHD_ValueKind /*kind*/, const char* key, const char* value) {
   auto* const query = static_cast<std::map<std::string, std::string>*>(into);
   constexpr size_t kArgumentsMax = 32;
+  // MHD_NO ends the enumeration: more arguments are ignored.
   if (query->size() >= kArgumentsMax) return MHD_NO;
   (*query)[key] = value == nullptr ? "" : value;
   return MHD_YES;
@@ -102,11 +103,13 @@ std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection, con
     refused.headers.emplace_back("Allow", "GET, HEAD");
     return refused;
   }
+  // A body would have to be read before the next request of the connection. So the connection is
+  // closed behind the 413 (Answer).
   const std::string length = HeaderOf(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
   const bool has_body = (!length.empty() && length != "0") ||
                         !HeaderOf(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING).empty();
   if (has_body && !is_post) return ErrorResponse(413, "a GET must not have a body");
-  // Probes of HTTP/1.0 have none, and every browser has one.
+  // The name. Probes of HTTP/1.0 have none, and every browser has one.
   const std::string host = HeaderOf(connection, MHD_HTTP_HEADER_HOST);
   if (host.empty() || IsOneOf(url, options.any_host) || options.names->Has(HostOf(host))) {
     return std::nullopt;
@@ -125,17 +128,21 @@ void HttpDaemon::Impl::LogRefusedHost(const std::string& host) {
 
 MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url, const char* method,
                                     size_t* upload_bytes, void** own) {
-  // It is called for the headers, the parts of a body, which only a POST has, and for the end.
+  // libmicrohttpd calls for the headers, for the parts of a body, which only a POST has, and for
+  // the end.
   const bool closes = IsOneOf(url, options.closes_behind);
   if (*own == nullptr) {
+    // The headers: a bad request is refused before any body comes.
     *own = this;
     std::optional<Response> refused = Refuse(connection, url, method);
     return refused ? Answer(connection, *std::move(refused), closes) : MHD_YES;
   }
   if (*upload_bytes > 0) {
+    // A part of a body, which is dropped.
     *upload_bytes = 0;
     return MHD_YES;
   }
+  // The end: the handler answers.
   Request request;
   request.path = url;
   request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
@@ -147,6 +154,8 @@ MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url,
 
 MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response response, bool closes) {
   const std::string address = PeerOf(DescriptorOf(connection)).host;
+  // Too large an answer is replaced before it is counted. Small ones always leave, so that errors
+  // and health are told while readers are slow.
   const size_t bytes = response.body.size() + response.held_bytes;
   if (bytes > kSmallAnswerBytes && !HasRoom(address, bytes)) response = TooMuch(address, bytes);
   const bool endless = response.stream && !response.stream_ends;
@@ -161,7 +170,9 @@ MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response respons
   if (options.closes || closes || response.status == 413) {
     MHD_add_response_header(made, MHD_HTTP_HEADER_CONNECTION, "close");
   }
+  // A stream without end may last; any other answer must be taken in time.
   guests->Expect(DescriptorOf(connection), endless ? INT64_MAX : ExchangeEnd());
+  // libmicrohttpd has its own reference until the answer has left.
   const MHD_Result queued =
       MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
   MHD_destroy_response(made);
@@ -175,6 +186,7 @@ void HttpDaemon::Impl::Keep(const std::string& address, size_t bytes) {
 
 void HttpDaemon::Impl::Drop(const std::string& address, size_t bytes) {
   answer_bytes -= bytes;
+  // An address without bytes leaves the map, so connections bound its size.
   if ((answer_bytes_of[address] -= bytes) == 0) answer_bytes_of.erase(address);
 }
 
@@ -204,6 +216,7 @@ Response HttpDaemon::Impl::TooMuch(const std::string& address, size_t bytes) con
 MHD_Response* HttpDaemon::Impl::MakeBody(const std::string& address, std::string text) {
   auto* const body = new Body{this, address, std::move(text)};
   Keep(address, body->text.size());
+  // The bytes count until the reader has them or its connection ends: then the callback runs.
   return MHD_create_response_from_buffer_with_free_callback_cls(
       body->text.size(), body->text.data(),
       [](void* of) {
@@ -241,6 +254,7 @@ MHD_Response* HttpDaemon::Impl::MakeStream(MHD_Connection* connection, const std
 }
 
 void HttpDaemon::Impl::SetPending(Stream* stream, std::string pending) {
+  // The new bytes count before the old ones cease, so the sum never falls below the truth.
   Keep(stream->address, pending.size());
   Drop(stream->address, stream->pending.size());
   stream->pending = std::move(pending);
@@ -250,16 +264,20 @@ void HttpDaemon::Impl::SetPending(Stream* stream, std::string pending) {
 ssize_t HttpDaemon::Impl::ReadStream(Stream* stream, char* into, size_t max) {
   while (stream->sent == stream->pending.size()) {
     SetPending(stream, "");
+    // Read before next(): a later change means that next() may have missed what is new.
     const uint64_t woken = wakes.load();
-    // One that goes on can also skip an event while others do not read theirs.
+    // An endless stream skips an event while readers fill the bound. A stream with an end does not:
+    // its memory was counted as held_bytes.
     const bool has_room = stream->ends || HasRoom(stream->address, 1);
     if (has_room) SetPending(stream, stream->next());
     if (!stream->pending.empty()) break;
     if (stream->ends) return MHD_CONTENT_READER_END_OF_STREAM;
     const std::lock_guard lock(mutex);
     if (ending) return MHD_CONTENT_READER_END_OF_STREAM;
-    // What is new came too late for next(), and woke nobody.
+    // WakeStreams ran between next() and the lock, and did not find this stream suspended: ask
+    // again.
     if (has_room && woken != wakes.load()) continue;
+    // Nothing to say: sleeps until WakeStreams.
     suspended.insert(stream->connection);
     MHD_suspend_connection(stream->connection);
     return 0;
@@ -281,11 +299,13 @@ Result<std::unique_ptr<HttpDaemon>> HttpDaemon::Start(const Options& options, Gu
                              size_t* upload_bytes, void** own) {
     return static_cast<Impl*>(of)->Handle(connection, url, method, upload_bytes, own);
   };
+  // An answer has left: from here on the time for the next request runs.
   const auto on_completed = [](void* of, MHD_Connection* connection, void** /*own*/,
                                MHD_RequestTerminationCode /*how*/) {
     auto* const server = static_cast<Impl*>(of);
     server->guests->Expect(DescriptorOf(connection), server->ExchangeEnd());
   };
+  // libmicrohttpd calls it before it closes the descriptor, whose number may come again at once.
   const auto on_connection = [](void* of, MHD_Connection* connection, void** /*own*/,
                                 MHD_ConnectionNotificationCode what) {
     if (what != MHD_CONNECTION_NOTIFY_CLOSED) return;
@@ -296,7 +316,7 @@ Result<std::unique_ptr<HttpDaemon>> HttpDaemon::Start(const Options& options, Gu
   impl->daemon = MHD_start_daemon(
       driver | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
       static_cast<MHD_AccessHandlerCallback>(on_request), impl.get(),  //
-      // Guests bounds them. Those that give way are there for a moment longer.
+      // Guests bounds them. Those that give way stay for a moment longer.
       MHD_OPTION_CONNECTION_LIMIT, 2 * kGuestsMax,                                       //
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,                                    //
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{kRequestBytesMax + kStreamBlockBytes},  //
@@ -314,6 +334,8 @@ Result<std::unique_ptr<HttpDaemon>> HttpDaemon::Start(const Options& options, Gu
 HttpDaemon::HttpDaemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 HttpDaemon::~HttpDaemon() {
+  // libmicrohttpd must not be stopped while connections are suspended. `ending` comes before the
+  // wake, so that none suspends again.
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->ending = true;
@@ -323,7 +345,7 @@ HttpDaemon::~HttpDaemon() {
 }
 
 void HttpDaemon::Add(int fd, const SocketAddress& peer) {
-  // Closes it itself if it does not take it.
+  // libmicrohttpd closes the descriptor if it does not take it.
   if (MHD_add_connection(impl_->daemon, fd, peer.get(), peer.size) == MHD_YES) {
     impl_->guests->Settle(fd);
   } else {

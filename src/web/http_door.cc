@@ -30,13 +30,18 @@ bool Begins(const std::vector<std::string>& paths, std::string_view begin) {
 
 }  // namespace
 
+// Happy path: accept, peek at the request line, hand over. A connection is of the kind of its first
+// request; those with room of their own are therefore closed behind the answer.
 GuestKind HttpDoor::KindOf(std::string_view head, const Paths& paths) {
   constexpr size_t kMethodBytesMax = 7;
+  // Text without a blank that is longer than any method is no HTTP: the other daemon says so.
   const size_t method = head.find(' ');
   if (method == std::string_view::npos) {
     return head.size() <= kMethodBytesMax ? GuestKind::kUndecided : GuestKind::kOther;
   }
   const std::string_view target = head.substr(method + 1);
+  // The path ends at a blank, a query or the line. Until its end is there it may still become a
+  // path with room of its own.
   const std::string_view path = target.substr(0, target.find_first_of(" ?\r\n"));
   if (path.size() == target.size()) {  // Its end has not come.
     const bool may_be = Begins(paths.probes, path) || Begins(paths.shorts, path);
@@ -62,6 +67,7 @@ Status HttpDoor::Start() {
     return Status::IoError("cannot serve HTTP: " + std::generic_category().message(errno));
   }
   spare_fd_ = OpenSpare();
+  // One epoll set: the end, the daemon of probes, and the listening sockets.
   Watch(end_fd_, EPOLLIN);
   Watch(probes_->wait_fd(), EPOLLIN);
   for (const int fd : listening_) Watch(fd, EPOLLIN);
@@ -78,6 +84,7 @@ HttpDoor::~HttpDoor() {
     static_cast<void>(write(end_fd_, &one, sizeof(one)));
     thread_.join();
   }
+  // Connections that were handed over are the daemons' to close.
   while (!undecided_.empty()) Close(undecided_.begin()->first);
   if (spare_fd_ >= 0) close(spare_fd_);
   if (end_fd_ >= 0) close(end_fd_);
@@ -99,12 +106,15 @@ int HttpDoor::WaitMs() const {
 void HttpDoor::Run() {
   std::array<epoll_event, 64> events{};
   for (;;) {
+    // Each turn: probes, then events, then guests that took too long. The daemon of probes has
+    // descriptors and deadlines of its own, so it runs whatever woke the thread.
     probes_->Run();
     const int count =
         epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), WaitMs());
     for (int i = 0; i < count; ++i) {
       const int fd = events[static_cast<size_t>(i)].data.fd;
       if (fd == end_fd_) return;
+      // The next turn runs it.
       if (fd == probes_->wait_fd()) continue;
       if (undecided_.contains(fd)) {
         Look(fd, events[static_cast<size_t>(i)].events);
@@ -122,6 +132,7 @@ void HttpDoor::AcceptAll(int listening) {
     SocketAddress peer;
     const int fd = accept4(listening, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
+      // Other errors are of one connection, or mean that none is left.
       if (errno == EMFILE || errno == ENFILE) RefuseOne(listening);
       return;
     }
@@ -132,12 +143,16 @@ void HttpDoor::AcceptAll(int listening) {
     }
     guests_->Settle(fd);
     undecided_[fd] = peer;
+    // By edges: bytes that were only looked at stay in the socket, and would be reported for ever.
     Watch(fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
-    Look(fd, 0);  // Mostly its request is there already.
+    // Mostly the request is there already.
+    Look(fd, 0);
   }
 }
 
-// One that is not accepted would be told of again at once.
+// No descriptor is left. A connection that stays in the queue would wake the thread again at once,
+// so the spare descriptor is given up to accept and close it. If another thread took that one
+// meanwhile, the door stops listening until GoOn has a spare again.
 void HttpDoor::RefuseOne(int listening) {
   if (spare_fd_ >= 0) close(spare_fd_);
   const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
@@ -157,6 +172,7 @@ void HttpDoor::GoOn() {
 
 void HttpDoor::Look(int fd, uint32_t events) {
   std::array<char, kHeadBytes> head{};
+  // MSG_PEEK: the daemon must find the request whole.
   const ssize_t size = recv(fd, head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) return Close(fd);
@@ -171,12 +187,14 @@ void HttpDoor::HandOver(int fd, GuestKind kind) {
   const SocketAddress peer = undecided_.at(fd);
   const int64_t close_at_ms = BoottimeMs() + request_ms_max_;
   if (!guests_->Admit(fd, kind, ToHostPort(peer).host, close_at_ms)) return Close(fd);
+  // Out of this epoll set before the daemon has it: from Add on the daemon may close it.
   undecided_.erase(fd);
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
   (kind == GuestKind::kProbe ? probes_ : others_)->Add(fd, peer);
 }
 
 void HttpDoor::Close(int fd) {
+  // Before the close, after which another connection may have the number.
   guests_->Leave(fd);
   undecided_.erase(fd);
   close(fd);

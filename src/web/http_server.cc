@@ -19,6 +19,7 @@ constexpr int kBacklog = 128;
 constexpr int64_t kProbeMsMax = 5'000;
 
 bool SetOptions(int fd) {
+  // A server that restarts finds connections of the last one in TIME_WAIT.
   const int on = 1;
   return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0;
 }
@@ -97,6 +98,7 @@ Status HttpServer::Impl::Start(Handler handler) {
   NOWCALLS_RETURN_IF_ERROR(ListenOnFirst(options, &listening));
   for (const int fd : listening.fds()) addresses.push_back(LocalEndOf(fd));
   names = std::make_unique<HostNames>(options.listen, addresses, options.hosts);
+  // The daemon with a thread. It answers probe paths, too, for connections that began with another.
   HttpDaemon::Options of_others{.takes_posts = options.takes_posts,
                                 .exchange_ms_max = options.exchange_ms_max,
                                 .closes_behind = options.short_paths,
@@ -104,6 +106,7 @@ Status HttpServer::Impl::Start(Handler handler) {
                                 .names = names.get(),
                                 .any_host = options.probe_paths,
                                 .log = options.log};
+  // The daemon of probes: the door's thread drives it, and every connection is for one probe.
   HttpDaemon::Options of_probes{.own_thread = false,
                                 .exchange_ms_max = std::min(options.exchange_ms_max, kProbeMsMax),
                                 .closes = true,
@@ -115,6 +118,7 @@ Status HttpServer::Impl::Start(Handler handler) {
   started = HttpDaemon::Start(of_probes, &guests, options.probe);
   if (!started.ok()) return started.status();
   probes = *std::move(started);
+  // Last, since it needs all before it: from its Start on connections are let in.
   door = std::make_unique<HttpDoor>(listening.fds(),
                                     HttpDoor::Paths{options.probe_paths, options.short_paths},
                                     options.exchange_ms_max, &guests, probes.get(), others.get());

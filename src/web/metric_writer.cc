@@ -16,6 +16,7 @@ std::string_view TypeName(MetricType type) {
 }
 
 void AppendEscaped(std::string_view text, std::string* out) {
+  // The escapes of label values: backslash, quote and end of line, in both formats.
   for (const char c : text) {
     if (c == '\\' || c == '"') out->push_back('\\');
     if (c == '\n') {
@@ -104,6 +105,7 @@ void MetricWriter::Sample(const Labels& labels, uint64_t value) {
 void MetricWriter::Histogram(const Labels& labels, std::span<const double> bounds,
                              std::span<const uint64_t> upto, uint64_t count, double sum_s) {
   if (Counts(labels, bounds.size() + 3)) return;
+  // Both formats want the buckets in rising order, then the sum and the count.
   for (size_t i = 0; i < bounds.size(); ++i) {
     Line("_bucket", labels.With("le", Printed(bounds[i])), Printed(upto[i]));
   }

@@ -31,6 +31,7 @@ Flows Matching(const Snapshot& snapshot, const std::string& name_space,
     if (flow_id && look.row.flow_id != *flow_id) continue;
     flows.push_back(&look);
   }
+  // Stable, so equal flows stay in the order of ids, and scrapes list the same ones.
   std::stable_sort(flows.begin(), flows.end(), [](const FlowLook* a, const FlowLook* b) {
     return a->row.now_calls > b->row.now_calls;
   });
@@ -111,6 +112,7 @@ void WriteFigures(const Json& info, std::span<const wire::FigureInfo> figures,
   for (const wire::FigureInfo& figure : figures) {
     const Json* const value = ValueOf(info, figure.name);
     if (value == nullptr) continue;
+    // Texts have no number: they are labels of nowcalls_server_info.
     if (figure.kind == wire::FigureKind::kText) {
       const size_t dot = figure.name.rfind('.');
       const auto name = dot == std::string_view::npos ? figure.name : figure.name.substr(dot + 1);
@@ -124,6 +126,7 @@ void WriteFigures(const Json& info, std::span<const wire::FigureInfo> figures,
       WriteNumber(figure, {}, *value, writer);
       continue;
     }
+    // Figures by word: a sample for each, with the word as label.
     for (const auto& [word, count] : value->items()) {
       WriteNumber(figure, {{figure.label, word}}, count, writer);
     }
@@ -172,10 +175,12 @@ struct Scrape {
 
 void TakeFlows(const Snapshot& snapshot, const Flows& matching, size_t limit, Scrape* scrape) {
   size_t taken = 0;
+  // The busiest first, until the number or the bytes are reached.
   for (; taken < std::min(limit, matching.size()); ++taken) {
     const FlowLook& flow = *matching[taken];
     if (!scrape->flows.Add(flow, HasOther(snapshot, wire::KeyOf(flow.row)))) break;
   }
+  // The rest is told as two sums, so that totals can be checked.
   uint64_t beyond_calls = 0;
   for (size_t i = taken; i < matching.size(); ++i) beyond_calls += matching[i]->row.now_calls;
   scrape->writer.Family("nowcalls_flows_beyond_limit", MetricType::kGauge,
@@ -188,6 +193,7 @@ void TakeFlows(const Snapshot& snapshot, const Flows& matching, size_t limit, Sc
 
 // Empty: that was all.
 std::string NextPiece(bool has_flows, Scrape* scrape) {
+  // An empty text would end the stream, so a piece without samples is passed over.
   while (has_flows && scrape->flows.WritePiece(&scrape->writer)) {
     if (scrape->writer.bytes() > 0) return scrape->writer.Take();
   }
@@ -207,9 +213,11 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
   if (!limit || *limit > kMetricFlowsMax) {
     return ErrorResponse(400, "limit must be 0 to " + std::to_string(kMetricFlowsMax));
   }
+  // The body: what needs no list of flows. It is small, and there even before the first look.
   const MetricFormat format = FormatFor(request.accept);
   auto scrape = std::make_shared<Scrape>(format, snapshot->ledger_ms);
   WriteBoard(board, *snapshot, &scrape->writer);
+  // Without a first look nothing is known of the server.
   if (snapshot->info != nullptr) {
     WriteFigures(*snapshot->info, figures, &scrape->writer);
     WriteRuleLoads(*snapshot, &scrape->writer);
@@ -217,6 +225,7 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
               scrape.get());
   }
   WriteProcessMetrics(&scrape->writer);
+  // The stream: flows, piece by piece as the reader takes them, from the scrape's own copies.
   const bool has_flows = snapshot->info != nullptr;
   return {.status = 200,
           .type = std::string(ContentTypeOf(format)),

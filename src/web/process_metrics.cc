@@ -27,6 +27,7 @@ uint64_t OpenFiles() {
 double StartTime() {
   std::ifstream own("/proc/self/stat");
   std::string stat((std::istreambuf_iterator<char>(own)), {});
+  // The second field is the name in brackets, which may have blanks: the third begins behind it.
   std::istringstream fields(stat.substr(stat.rfind(')') + 1));
   std::string field;
   double ticks = 0;

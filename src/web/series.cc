@@ -34,6 +34,7 @@ bool IsIdle(const Point& point) {
 void Series::Flow::Append(const Point& point) {
   if (!IsIdle(point)) used_unix_s = point.unix_s;
   // Of two looks within a second the gauges are the later ones.
+  // The newest point is the one before `next`, also while the ring grows and `next` is 0.
   Point* const last = ring.empty() ? nullptr : &ring[(next + ring.size() - 1) % ring.size()];
   if (last != nullptr && last->unix_s == point.unix_s) {
     const Point before = std::exchange(*last, point);
@@ -64,6 +65,7 @@ std::vector<Point> Series::Flow::Between(int64_t from_unix_s, int64_t to_unix_s)
 void Series::Add(const Snapshot& snapshot) {
   const int64_t unix_s = snapshot.second();
   const std::lock_guard lock(mutex_);
+  // The sum is of all flows. Known ones get their point; others wait until they are used.
   Point all{.unix_s = unix_s};
   std::vector<const FlowLook*> newcomers;
   for (const FlowLook& look : snapshot.flows) {
@@ -83,13 +85,16 @@ void Series::Add(const Snapshot& snapshot) {
     }
   }
   flows_[kAllFlows].Append(all);
+  // Long idle flows leave before newcomers look for room.
   std::erase_if(flows_, [&](const auto& flow) {
     return flow.first != kAllFlows &&
            flow.second.used_unix_s + static_cast<int64_t>(kPoints) < unix_s;
   });
   std::vector<FlowKey> idle = IdleAt(unix_s);
   for (const FlowLook* look : newcomers) {
+    // kAllFlows stands in the map beside kFlowsMax flows.
     if (flows_.size() > kFlowsMax) {
+      // All are in use: the newcomer is in the sum alone.
       if (idle.empty()) break;
       flows_.erase(idle.back());
       idle.pop_back();

@@ -51,6 +51,7 @@ FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms) {
   // A server that started anew counts from 0.
   const bool anew = is.granted < was.granted || is.refused < was.refused || is.ended < was.ended;
   const FlowTotals more = anew ? is : Minus(is, was);
+  // Sums add up over a look; rates are of the time since the row was read last.
   look.came = Plus(before->came, more);
   const double seconds =
       static_cast<double>(std::max<int64_t>(1, now_ms - before->looked_ms)) / 1000;

@@ -38,6 +38,7 @@ double Weight(const FlowLook& look, FlowOrder order) {
     case FlowOrder::kFullness: return FullnessOf(row);
     case FlowOrder::kNowCalls: return static_cast<double>(row.now_calls);
     case FlowOrder::kWaiting: return static_cast<double>(row.waiters.value_or(0));
+    // A flow without tokens comes behind every flow that has some.
     case FlowOrder::kOldest:
       return row.oldest_issued_ms.has_value() ? -static_cast<double>(*row.oldest_issued_ms) : -1e18;
     case FlowOrder::kGranted: return look.granted_per_s;
@@ -62,6 +63,7 @@ void AddWindow(std::vector<Found<Row, Rank>> found, const ListQuery& query, Writ
                ordered_json* json) {
   const size_t begin = std::min(query.offset, found.size());
   const size_t end = std::min(found.size(), begin + query.limit);
+  // Only the rows up to the window's end need an order.
   const auto middle = found.begin() + static_cast<std::ptrdiff_t>(end);
   std::partial_sort(found.begin(), middle, found.end(),
                     [](const auto& a, const auto& b) { return a.rank > b.rank; });
@@ -158,6 +160,7 @@ ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query) {
     if (Contains(row.resource, filter) || Contains(row.name_space, filter) ||
         (number && Contains(std::to_string(row.flow_id), filter))) {
       const bool of_flow = wire::KeyOf(row).kind == FlowKind::kFlow;
+      // Equal weights: the smaller id first, and the rule of a flow before that by value.
       found.push_back({{Weight(flow, query.order), -row.flow_id, of_flow}, &flow});
     }
   }
@@ -174,6 +177,7 @@ ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,
   const FlowLook* const flow = FindFlow(snapshot, key);
   json["row"] = flow == nullptr ? ordered_json(nullptr) : FlowJson(*flow, snapshot.ledger_ms);
   json["other"] = HasOther(snapshot, key);
+  // Null until the first look at the flow, so that the page can tell "none" from "not read yet".
   json["detail"] = nullptr;
   const auto found = snapshot.details.find(key);
   if (found != snapshot.details.end()) {

@@ -16,6 +16,7 @@ Web::Web(const WebOptions& options, const Board* board)
       }),
       api_(&feed_, board) {}
 
+// The feed's on_new uses server_, which is destroyed before feed_.
 Web::~Web() { feed_.Stop(); }
 
 Result<std::unique_ptr<Web>> Web::Start(const WebOptions& options, const Board* board) {
@@ -37,6 +38,7 @@ Status Web::Listen() {
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
   }
+  // The command centre listens at once, so an address that cannot be had ends the start.
   if (options_.sentinel.dashboard.host.empty()) return Status::Ok();
   auto sentinel = SentinelDashboard::Start(options_.sentinel, options_.hosts, &feed_, options_.log);
   if (!sentinel.ok()) return sentinel.status();
@@ -45,6 +47,7 @@ Status Web::Listen() {
 }
 
 void Web::Look(const HostPort& server) {
+  // Before the feed: an answer made of a snapshot tells the token port.
   if (sentinel_ != nullptr) sentinel_->Begin(server.port);
   feed_.Start(server.ToString());
 }

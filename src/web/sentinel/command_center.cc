@@ -98,6 +98,8 @@ ordered_json Connections(const Snapshot& snapshot) {
   }
   ordered_json groups = ordered_json::array();
   for (const wire::NamespaceRow& row : snapshot.namespaces) {
+    // The count is of the namespace; the list is of the sessions that the snapshot has, up to its
+    // bound.
     const auto found = online.find(row.name_space);
     groups.push_back({{"namespace", row.name_space},
                       {"connectedCount", row.sessions_online.value_or(0)},
@@ -162,6 +164,7 @@ CommandCenter::CommandCenter(const SentinelDashboardOptions& options, SnapshotSo
     : options_(options), source_(source), began_unix_ms_(WallMs()) {}
 
 bool CommandCenter::Admits(const std::string& peer) const {
+  // A socket of both families shows IPv4 peers as mapped addresses.
   constexpr std::string_view kMapped = "::ffff:";
   const std::string address = peer.starts_with(kMapped) ? peer.substr(kMapped.size()) : peer;
   return options_.peers.empty() ||
@@ -183,6 +186,7 @@ Response CommandCenter::Handle(const Request& request) const {
     if (IsSetter(name)) return RefuseToSet(TerminalText(Shortened(name)));
     return TextOf(kBadRequest, "Unknown command \"" + TerminalText(Shortened(name)) + "\"");
   }
+  // The lists that its answers need. The first answers come without them.
   source_->WatchSessions();
   source_->WatchRules();
   const SnapshotPtr snapshot = source_->latest();

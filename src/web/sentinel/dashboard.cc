@@ -12,6 +12,8 @@ Result<std::unique_ptr<SentinelDashboard>> SentinelDashboard::Start(
     const SentinelDashboardOptions& options, const std::vector<std::string>& hosts,
     SnapshotSource* source, LogLine log) {
   std::unique_ptr<SentinelDashboard> made(new SentinelDashboard(options, source, std::move(log)));
+  // Sentinel's command centre closes each connection, and its dashboard sends some questions as
+  // POST.
   const HttpServer::Options http{.listen = options.listen,
                                  .hosts = hosts,
                                  .closes = true,

@@ -48,6 +48,7 @@ bool IsOfGo(const ordered_json& rule) { return rule.contains("threshold"); }
 ordered_json InJavasForm(const ordered_json& rule) {
   if (!IsOfGo(rule)) return rule;
   ordered_json java = ordered_json::object();
+  // Members of both forms keep their names and places.
   for (const auto& [name, value] : rule.items()) {
     if (name == "specificItems") {
       java["paramFlowItemList"] = JavaItems(value);
@@ -55,6 +56,7 @@ ordered_json InJavasForm(const ordered_json& rule) {
       java[std::string(JavaName(name))] = value;
     }
   }
+  // Members that Go leaves out, with what Java's classes have as defaults.
   constexpr int kCallsASecond = 1;
   if (!java.contains("grade")) java["grade"] = kCallsASecond;
   if (!java.contains("limitApp")) java["limitApp"] = "default";

@@ -90,6 +90,7 @@ std::optional<Extent> BodyOf(std::string_view answer) {
   std::transform(head.begin(), head.end(), head.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
+  // Without the header the body is in chunks, or ends with the connection.
   size_t at = head.find(kLength);
   if (at == std::string::npos) return body;
   at = head.find_first_not_of(' ', at + kLength.size());
@@ -115,6 +116,7 @@ Status Judge(std::string_view answer) {
   if (!answer.starts_with(kVersion) || answer.size() < kCodeAt + 3) {
     return Status::Unavailable("what answers there speaks no HTTP");
   }
+  // A status of 200 is a beat taken, unless the body says the contrary.
   const std::string_view code = answer.substr(kCodeAt, 3);
   if (code != "200") return Status::Unavailable("it answered " + std::string(code));
   const size_t begin = answer.find('{');
@@ -140,15 +142,18 @@ bool IsLoopbackAddress(const std::string& ip) {
 
 Result<ToldAddress> TellDashboard(const HostPort& dashboard, const SentinelMachine& machine,
                                   int64_t deadline_ms) {
+  // A connection for each beat: it tells by which address the dashboard is reached.
   Result<client::Socket> socket = client::Socket::Connect(dashboard, deadline_ms);
   if (!socket.ok()) return socket.status();
   const std::string ip = AddressToTell(machine, socket->fd());
   NOWCALLS_RETURN_IF_ERROR(socket->Send(RequestOf(dashboard, FormOf(machine, ip)), deadline_ms));
+  // A dashboard may keep the connection open, so the text itself says when the answer is whole.
   std::string answer;
   Status received;
   while (received.ok() && answer.size() < kAnswerBytesMax && !IsWhole(answer)) {
     received = socket->Receive(&answer, deadline_ms);
   }
+  // Nothing came, or not in time. An answer cut short is judged by what came.
   if (answer.empty() || received.code() == StatusCode::kOutcomeUnknown) {
     return Status::Unavailable(received.message());
   }
@@ -167,6 +172,7 @@ class Heartbeat::Beating {
         every_ms_(every_ms) {}
 
   void Run() {
+    // A dashboard that hangs holds up this thread and nothing else.
     UseCpusOfProcess();
     StepBack();
     do {
@@ -221,6 +227,7 @@ class Heartbeat::Beating {
 Heartbeat::Heartbeat(const HostPort& dashboard, const SentinelMachine& machine, LogLine log,
                      int64_t every_ms)
     : beating_(std::make_shared<Beating>(dashboard, machine, std::move(log), every_ms)) {
+  // Detached: Beating is shared, so a beat that hangs outlives the Heartbeat and harms nobody.
   std::thread([beating = beating_] { beating->Run(); }).detach();
 }
 

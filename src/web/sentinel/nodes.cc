@@ -150,6 +150,7 @@ std::vector<Node> NodesOf(const Snapshot& snapshot, const Series& series) {
 std::vector<Node> Busiest(std::vector<Node> nodes, bool idle) {
   if (!idle) std::erase_if(nodes, [](const Node& node) { return node.figures.idle(); });
   if (nodes.size() <= kNodesMax) return nodes;
+  // Only the choice of the busiest, in linear time; their order is restored below.
   const auto end = nodes.begin() + kNodesMax;
   std::nth_element(nodes.begin(), end, nodes.end(),
                    [](const Node& a, const Node& b) { return a.calls() > b.calls(); });
@@ -213,6 +214,7 @@ std::string MetricLines(const Snapshot& snapshot, const Series& series, const Me
     if (flow == nullptr) continue;
     const std::string resource = ResourceOf(flow->row);
     if (!query.resource.empty() && query.resource != resource) continue;
+    // A bar or a control character would split the line. Pointers to values of the map stay valid.
     std::string& name = names[key] = resource;
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return c == '|' || c < ' '; }, '_');
@@ -240,6 +242,7 @@ std::string ClusterNodes(const Snapshot& snapshot, const Series& series, bool id
 }
 
 std::string NodeTree(const Snapshot& snapshot, const Series& series) {
+  // Sums are of all flows, before those with fewest calls are left out.
   std::map<std::string_view, Figures> of_namespaces;
   Figures of_machine;
   std::vector<Node> nodes = NodesOf(snapshot, series);
@@ -248,6 +251,7 @@ std::string NodeTree(const Snapshot& snapshot, const Series& series) {
     of_namespaces[node.flow->row.name_space].Add(node.figures);
   }
   nodes = Busiest(std::move(nodes), /*idle=*/true);
+  // Flows stand behind their namespace. Both lists are in the order of names, so one pass suffices.
   std::stable_sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
     return a.flow->row.name_space < b.flow->row.name_space;
   });
