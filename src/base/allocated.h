@@ -1,4 +1,4 @@
-// What objects take beside themselves: estimates for figures and bounds of memory.
+// Estimates of allocated memory, for figures and bounds.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_BASE_ALLOCATED_H_
@@ -9,13 +9,13 @@
 
 namespace nowcalls {
 
-// An allocation of so many bytes, with what the allocator adds.
+// Of an allocation, with the allocator's head.
 constexpr size_t AllocatedBytes(size_t bytes) {
   constexpr size_t kHeadBytes = 16;
   return kHeadBytes + bytes;
 }
 
-// 0 for a short text, which lies within its std::string.
+// 0 for a text within its std::string.
 inline size_t AllocatedBytes(const std::string& text) {
   static const size_t within = std::string().capacity();
   return text.capacity() > within ? AllocatedBytes(text.capacity() + 1) : 0;

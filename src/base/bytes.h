@@ -1,6 +1,6 @@
-// Big-endian integers to and from bytes: the byte order of everything nowcalls stores.
+// Big-endian integers to and from bytes, the byte order of all that is stored.
 //
-// Thread: any. Writers append to a std::string; ByteReader never reads past its end.
+// Thread: any.
 #ifndef NOWCALLS_BASE_BYTES_H_
 #define NOWCALLS_BASE_BYTES_H_
 
@@ -23,7 +23,7 @@ constexpr T ToBigEndian(T v) {
   if constexpr (sizeof(T) == 8) return __builtin_bswap64(v);
 }
 
-// Writes `v` at `out`, which has room for sizeof(T) bytes; returns the byte behind it.
+// `out` has room for sizeof(T) bytes. Returns the byte behind them.
 template <typename T>
 char* StoreBigEndian(char* out, T v) {
   const auto be = ToBigEndian(static_cast<std::make_unsigned_t<T>>(v));
@@ -45,8 +45,8 @@ void AppendBigEndian(std::string* out, T v) {
   out->append(bytes, sizeof(T));
 }
 
-// Takes integers and byte runs off the front of a view. After the first read that does not fit,
-// ok() is false, every later read yields zero or empty, and nothing is consumed.
+// Reads off the front of a view, never past its end. After the first read that does not fit, ok()
+// is false and every read yields zero or empty.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -76,7 +76,7 @@ class ByteReader {
 
   std::string_view rest() const { return rest_; }
   bool ok() const { return ok_; }
-  // True when every read fitted and nothing is left.
+  // Every read fitted and nothing is left.
   bool Finished() const { return ok_ && rest_.empty(); }
 
  private:

@@ -1,15 +1,15 @@
-// NOWCALLS_CHECK: a statement that is always true in a correct program, checked in release builds.
+// NOWCALLS_CHECK: an invariant, checked in release builds, too.
 //
-// A failed check means that memory no longer says what the ledger says, so nothing may go on: it
-// prints the place and exits with kExitIoError (74), the code that tells a supervisor to restart;
-// recovery then decides from the ledger alone. No input may ever reach a failing check.
+// Thread: any. A failure means that memory contradicts the ledger: the process exits with
+// kExitIoError (74), and recovery decides from the ledger alone. No input may reach a failing
+// check.
 #ifndef NOWCALLS_BASE_CHECK_H_
 #define NOWCALLS_BASE_CHECK_H_
 
 namespace nowcalls {
 
-// Prints "fatal: FILE:LINE: check failed: EXPR" to stderr and ends the process with exit code 74,
-// after a second also if stderr takes nothing.
+// Prints "fatal: FILE:LINE: check failed: EXPR" to stderr and exits with 74, after a second even if
+// stderr blocks.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* expression);
 
 }  // namespace nowcalls

@@ -10,7 +10,7 @@
 
 namespace nowcalls {
 
-// "1 rule", "2 rules". `noun` is one of them, and becomes several with an "s".
+// "1 rule", "2 rules". `noun`: the singular of a plural in "s".
 inline std::string Counted(uint64_t count, std::string_view noun) {
   std::string text = std::to_string(count) + " ";
   text += noun;

@@ -1,4 +1,4 @@
-// Exit codes of all nowcalls programs, from sysexits.h where one fits.
+// Exit codes of all nowcalls programs, from sysexits.h if one fits.
 #ifndef NOWCALLS_BASE_EXIT_CODES_H_
 #define NOWCALLS_BASE_EXIT_CODES_H_
 

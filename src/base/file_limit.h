@@ -8,8 +8,8 @@
 
 namespace nowcalls {
 
-// Raises the soft limit to the hard one, as far as the system allows, and returns what holds now;
-// 0 when that cannot be told. Nothing here uses select(), for which the soft limit is kept low.
+// Raises the soft limit to the hard one and returns what holds now; 0: unknown. Nothing here uses
+// select().
 uint64_t RaiseFileLimit();
 
 }  // namespace nowcalls

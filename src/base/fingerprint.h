@@ -1,7 +1,6 @@
 // Fingerprint: 64 bits that tell whether a text has changed.
 //
-// Thread: any; pure. FNV-1a (Fowler, Noll, Vo): two texts that were not made to collide have the
-// same one by chance once in 2^64. No protection against somebody who wants them to.
+// Thread: any; pure. FNV-1a (Fowler, Noll, Vo): no protection against texts made to collide.
 #ifndef NOWCALLS_BASE_FINGERPRINT_H_
 #define NOWCALLS_BASE_FINGERPRINT_H_
 

@@ -11,11 +11,10 @@
 
 namespace nowcalls {
 
-// Two lower-case digits a byte: "00ff".
+// Lower case: "00ff".
 std::string ToHex(std::string_view bytes);
 
-// The bytes of an even number of digits of either case, and nothing else. kInvalidArgument
-// otherwise.
+// Digits of either case. kInvalidArgument: an odd number, or another character.
 Result<std::string> FromHex(std::string_view digits);
 
 }  // namespace nowcalls

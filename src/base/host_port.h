@@ -1,4 +1,4 @@
-// HOST:PORT as operators write it, to listen on and to connect to.
+// HOST:PORT as operators write it.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_HOST_PORT_H_
@@ -21,7 +21,7 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
-// Reads "HOST:PORT" or "[IPV6]:PORT" with a port of 0..65535. kInvalidArgument otherwise.
+// "HOST:PORT" or "[IPV6]:PORT", port 0..65535; else kInvalidArgument.
 Result<HostPort> ParseHostPort(std::string_view text);
 
 }  // namespace nowcalls

@@ -1,6 +1,6 @@
-// Joined: tables that are written in parts, as one array.
+// Joined: one array of several.
 //
-// Thread: any; it is evaluated by the compiler.
+// Thread: any; constexpr.
 #ifndef NOWCALLS_BASE_JOINED_H_
 #define NOWCALLS_BASE_JOINED_H_
 

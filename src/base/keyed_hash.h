@@ -1,7 +1,7 @@
-// KeyedHash: 64 bits of two numbers, or of a string, that peers may choose.
+// KeyedHash: hashes of numbers or strings that peers may choose.
 //
-// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012), of two numbers as 16 bytes: who does
-// not know the key cannot choose numbers or strings whose hashes have anything in common.
+// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012), of two numbers as 16 bytes: without
+// the key nobody can make hashes collide.
 #ifndef NOWCALLS_BASE_KEYED_HASH_H_
 #define NOWCALLS_BASE_KEYED_HASH_H_
 
@@ -14,8 +14,8 @@
 
 namespace nowcalls {
 
-// The finalizer of splitmix64 (Steele, Lea, Flood 2014): one-to-one, and every input bit reaches
-// every output bit. For numbers that peers cannot choose.
+// The finalizer of splitmix64 (Steele, Lea, Flood 2014), one-to-one. For numbers that peers cannot
+// choose.
 constexpr uint64_t MixBits(uint64_t v) {
   v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9;
   v = (v ^ (v >> 27)) * 0x94d049bb133111eb;

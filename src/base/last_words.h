@@ -1,7 +1,5 @@
-// What a process says when it ends because of something that no code handles: an exception that
-// nobody catches, as that of memory or threads that the system refuses, or an assertion of a
-// library that fails. One line on stderr, then exit code 74 (kExitIoError), as a failed
-// NOWCALLS_CHECK has: supervisors know it, and recovery decides from the ledger alone.
+// The one line of a process that ends by an uncaught exception, refused memory or threads, or a
+// library's failed assertion; then exit code 74 (kExitIoError), as after a failed NOWCALLS_CHECK.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_LAST_WORDS_H_
@@ -13,15 +11,13 @@
 
 namespace nowcalls {
 
-// From here on this process ends so. To be called first in main. Debian's RocksDB has its
-// assertions on; a program that calls this has them end with 74 instead of SIGABRT (134). In a
-// program that does not, as one that links libnowcalls.a, they end with SIGABRT as ever.
+// Call first in main. Without it, as in programs that link libnowcalls.a, a failed assertion ends
+// with SIGABRT (134). Debian's RocksDB asserts.
 void InstallLastWords();
 
-// While one lives, anywhere in the process, a failed assertion of a library is taken for what it
-// most likely is: bytes of a ledger that is being read and that are not what was written. The exit
-// code is then 65 (kExitCorruption). An assertion of RocksDB about a call of the system ends with
-// 74 all the same, and the line names the call's error.
+// While one lives, anywhere in the process, a failed assertion of a library means damage of the
+// ledger being read: exit code 65 (kExitCorruption). RocksDB's assertions about system calls end
+// with 74 and name the error.
 class AssertionsMeanDamage {
  public:
   AssertionsMeanDamage();
@@ -30,8 +26,8 @@ class AssertionsMeanDamage {
   AssertionsMeanDamage& operator=(const AssertionsMeanDamage&) = delete;
 };
 
-// Writes "fatal: TEXT" and a newline to stderr and ends the process with `exit_code`, after a
-// second also if stderr takes nothing. Takes no memory.
+// Writes "fatal: TEXT\n" to stderr and exits, after a second even if stderr blocks. Allocates
+// nothing.
 [[noreturn]] void EndWithLastWords(std::string_view text, int exit_code = kExitIoError);
 
 }  // namespace nowcalls

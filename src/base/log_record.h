@@ -1,4 +1,4 @@
-// What a log line is about, and the fields that stand beside its text in a JSON log.
+// The topic of a log line, and its fields in a JSON log.
 //
 // Thread: any; plain values.
 #ifndef NOWCALLS_BASE_LOG_RECORD_H_
@@ -10,7 +10,7 @@
 
 namespace nowcalls {
 
-// Decides how many lines of a kind a second are logged (server/log_limiter.h).
+// Each topic has its rate (server/log_limiter.h).
 enum class LogTopic : uint8_t {
   kServer,  // What the server itself does. Never limited, so no peer may cause such a line at will.
   kPeer,    // What one peer's behaviour alone caused.
@@ -18,7 +18,7 @@ enum class LogTopic : uint8_t {
   kEnd,     // The end of a token whose flow or namespace was chosen for the log.
 };
 
-// One field of a JSON log line, such as {"flow", "1001", true}.
+// Such as {"flow", "1001", true}.
 struct LogField {
   const char* name;  // A literal: client, flow, namespace, peer, reason, token, ...
   std::string value;

@@ -10,11 +10,11 @@
 
 namespace nowcalls {
 
-// `name` in lower case, without hyphens and underscores: "flow_id" and "FlowId" are both "flowid".
+// "flow_id" and "FlowId" are both "flowid".
 std::string PlainName(std::string_view name);
 
-// The one of `names` that `wrong` is nearest to: the same but for case, hyphens and underscores, or
-// at most two letters of the rest added, left out, or changed. Empty when none is that near.
+// The nearest of `names` as PlainName has them, at most two letters added, left out or changed;
+// else empty.
 std::string NearName(std::string_view wrong, const std::vector<std::string>& names);
 
 // "; did you mean NAME?", or nothing.

@@ -1,6 +1,6 @@
-// Values of command lines, for the programs' parsers: checked, with messages that name the option.
+// Checked values of command lines.
 //
-// Thread: any. What is wrong with a value ends the parse as a usage error of CLI11.
+// Thread: any. A wrong value throws a usage error of CLI11 that names the option.
 #ifndef NOWCALLS_BASE_OPTION_VALUES_H_
 #define NOWCALLS_BASE_OPTION_VALUES_H_
 

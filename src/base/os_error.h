@@ -1,4 +1,4 @@
-// What the operating system refused, as a Status.
+// A refusal of the operating system as a Status.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_OS_ERROR_H_
@@ -12,8 +12,7 @@
 
 namespace nowcalls {
 
-// kIoError "cannot DOING PATH: ", and what errno says at the moment: "cannot open /data: Permission
-// denied".
+// kIoError "cannot DOING PATH: " and the text of errno.
 inline Status OsError(const std::string& doing, const std::string& path) {
   const int error = errno;
   return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(error));

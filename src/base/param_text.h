@@ -1,4 +1,4 @@
-// Values of parameters as text: what rule files hold and people read.
+// Values of parameters as text, for rule files and people.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_BASE_PARAM_TEXT_H_
@@ -13,19 +13,17 @@
 
 namespace nowcalls {
 
-// "int", "boolean", "string": Java's names.
+// Java's names: "int", "boolean", "string".
 std::string_view ParamTypeName(ParamType type);
 
-// Numbers are decimal, a boolean is true or false in any case. nullopt: the text is no value of the
-// type, or not a finite one, or a string longer than kParamBytesMax.
+// Decimal numbers; true or false in any case. nullopt: not of the type, not finite, or a string
+// above kParamBytesMax.
 std::optional<ParamValue> ParamFromText(ParamType type, std::string_view text);
 
-// An integer of unknown width, as MessagePack clients send it: an int if 32 bits hold it, else a
-// long.
+// From MessagePack: an int if 32 bits hold it, else a long.
 ParamValue IntegerParam(int64_t value);
 
-// The shortest text that ParamFromText reads as the same value. REQUIRES: bytes of the type's
-// width.
+// The shortest that ParamFromText reads back. REQUIRES: bytes of the type's width.
 std::string ParamText(const Param& param);
 
 }  // namespace nowcalls

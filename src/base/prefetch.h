@@ -1,7 +1,6 @@
-// Asking for a cache line before it is read or written.
+// Prefetches a cache line by an instruction of our own (README, decision 2).
 //
-// Thread: any. Other than __builtin_prefetch these are done wherever they are written: GCC 12 takes
-// a function that does nothing else for one without effects, and leaves out the calls of it.
+// Thread: any.
 #ifndef NOWCALLS_BASE_PREFETCH_H_
 #define NOWCALLS_BASE_PREFETCH_H_
 
@@ -9,10 +8,10 @@
 
 namespace nowcalls {
 
-// How far ahead of what is written: some lines, so that they are there in time.
+// Ahead of what is written, so that lines arrive in time.
 inline constexpr size_t kPrefetchBytes = 320;
 
-// Of the line at `at`; changes nothing. Any address may be given.
+// Any address may be given; nothing changes.
 inline void PrefetchForReading(const void* at) {
 #if defined(__x86_64__)
   __asm__ volatile("prefetcht0 %0" ::"m"(*static_cast<const char*>(at)));
@@ -22,10 +21,8 @@ inline void PrefetchForReading(const void* at) {
 #endif
 }
 
-// The same of a line that is written. One that another processor has read last is its, too, and a
-// store to it waits until it has given it up, tens of nanoseconds; what follows waits behind it.
-// Memory that goes back and forth between two threads and is filled from the front is worth it: the
-// processor does not ask for lines ahead of stores as it does for loads.
+// If another CPU read this line last, our store stalls until we own it, tens of nanoseconds. Worth
+// it for memory that two threads pass back and forth: CPUs look ahead for loads only.
 inline void PrefetchForWriting(const void* at) {
 #if defined(__x86_64__)
   // What __builtin_prefetch becomes without -mprfchw only asks for a copy to read.

@@ -1,7 +1,7 @@
-// Prng: reproducible pseudo-random numbers for loads, the simulator and tests.
+// Prng: reproducible numbers for loads, the simulator and tests; not for secrets.
 //
-// Thread: one at a time. xoshiro256** (Blackman and Vigna) seeded through splitmix64. The numbers
-// for a seed never change, so a printed seed replays a run. Not for secrets: see RandomBits128.
+// Thread: one at a time. xoshiro256** (Blackman, Vigna) seeded through splitmix64. A seed's numbers
+// never change, so a printed seed replays a run.
 #ifndef NOWCALLS_BASE_PRNG_H_
 #define NOWCALLS_BASE_PRNG_H_
 
@@ -17,7 +17,6 @@ class Prng {
     for (uint64_t& word : state_) word = SplitMix64(&seed);
   }
 
-  // All 64-bit values are equally likely.
   uint64_t Next() {
     const uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
     const uint64_t shifted = state_[1] << 17;
@@ -30,20 +29,19 @@ class Prng {
     return result;
   }
 
-  // 0 .. bound - 1, biased by less than bound / 2^64. REQUIRES: bound > 0.
+  // 0 .. bound - 1, bias below bound / 2^64. REQUIRES: bound > 0.
   uint64_t Below(uint64_t bound) {
     __extension__ using Wide = unsigned __int128;
     return static_cast<uint64_t>(static_cast<Wide>(Next()) * bound >> 64);
   }
 
-  // low .. high, both included. REQUIRES: low <= high.
+  // Both included. REQUIRES: low <= high.
   int64_t Between(int64_t low, int64_t high) {
     const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     const uint64_t offset = span == UINT64_MAX ? Next() : Below(span + 1);
     return static_cast<int64_t>(static_cast<uint64_t>(low) + offset);
   }
 
-  // True `parts` times in a million, on average.
   bool ChancePerMillion(uint32_t parts) { return Below(1'000'000) < parts; }
 
  private:

@@ -1,4 +1,4 @@
-// Threads of a library, which leave the signals of the program to the program's own threads.
+// Threads of a library, which take no signals of its program.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_QUIET_THREAD_H_
@@ -12,9 +12,8 @@
 
 namespace nowcalls {
 
-// While it lives, the threads that its thread starts take no signals but those of their own faults
-// and of profilers. Otherwise a signal that the program has blocked, to take it by signalfd or
-// sigwait, ends the process on a thread that the program does not know.
+// While it lives, threads that its thread starts take only signals of their own faults and of
+// profilers. A signal that the program blocked for signalfd would else end the process there.
 class SignalsBlocked {
  public:
   SignalsBlocked();
@@ -26,7 +25,7 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// Starts a thread that takes no signals. kUnavailable: the system gives no thread.
+// kUnavailable: the system gives no thread.
 Result<std::thread> StartQuietThread(std::function<void()> work);
 
 }  // namespace nowcalls

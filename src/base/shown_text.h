@@ -1,5 +1,4 @@
-// What comes from elsewhere (peers, servers, files, ledgers), made fit to be shown: for a terminal,
-// for a line of a log, for JSON that a person may look at.
+// Foreign text (peers, servers, files, ledgers) for terminals, logs and JSON that people read.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_BASE_SHOWN_TEXT_H_
@@ -12,18 +11,15 @@
 
 namespace nowcalls {
 
-// `text` on one line, with nothing in it that a terminal obeys or that a person does not see.
-// Control characters and bytes that are not UTF-8 become \xNN a byte. Characters that nobody sees,
-// that look like a blank or that reorder others become \u{N}.
+// One line. Control characters and bytes that are not UTF-8 become \xNN. Characters that nobody
+// sees, that look like a blank or that reorder others become \u{N}.
 std::string ShownText(std::string_view text);
 
-// The same for a JSON text, and it stays the same JSON: what nobody sees, and the control
-// characters that JSON leaves alone, become \uNNNN. REQUIRES: `json` is UTF-8.
+// Remains the same JSON: invisible characters and DEL to U+009F become \uNNNN. REQUIRES: UTF-8.
 std::string ShownJson(std::string_view json);
 
-// A value, so that no two look alike: 7 is an int, 7.0 a double, "7" a string, and of the others
-// the type comes first: "long 7". Strings that cannot be taken for another type have no quotes.
-// REQUIRES: bytes of the type's width.
+// No two values look alike: 7 is an int, 7.0 a double, "7" a string, others name the type: "long
+// 7". Unmistakable strings have no quotes. REQUIRES: bytes of the type's width.
 std::string ShownParam(const Param& param);
 
 }  // namespace nowcalls

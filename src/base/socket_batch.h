@@ -1,14 +1,7 @@
-// SocketBatch: many receives or sends with one system call.
+// SocketBatch: many receives or sends with one system call (io_uring).
 //
-// Thread: one at a time.
-//
-// Where a system call takes as long as what it does for a message of some hundred bytes, and longer
-// under some hypervisors, a loop with hundreds of sockets spends its time entering and leaving the
-// kernel. io_uring takes a list of calls instead. Here none of them is left to the kernel to be
-// done later: sockets are not waited for, so all are done when the call returns.
-//
-// Where the system has no io_uring, or allows none (kernel.io_uring_disabled, the default profile
-// of container engines), or has no memory for it, each is a system call of its own.
+// Thread: one at a time. Sockets are not waited for, so all calls are done on return. Without
+// io_uring (kernel.io_uring_disabled, containers, no memory) each is a system call of its own.
 #ifndef NOWCALLS_BASE_SOCKET_BATCH_H_
 #define NOWCALLS_BASE_SOCKET_BATCH_H_
 
@@ -21,8 +14,8 @@
 
 namespace nowcalls {
 
-// As recv(2) and send(2) of a connected socket, without waiting whatever its mode is. Of bytes that
-// do not fit into the socket a send leaves some or all.
+// As recv(2) and send(2) of a connected socket, never waiting. A send may take only some of the
+// bytes.
 struct SocketReceive {
   int fd = -1;
   char* to = nullptr;
@@ -39,7 +32,7 @@ struct SocketSend {
 
 class SocketBatch {
  public:
-  // So many calls go into one system call.
+  // Calls in one system call.
   static constexpr unsigned kTogether = 128;
 
   enum class Means { kBest, kSystemCalls };
@@ -49,11 +42,11 @@ class SocketBatch {
   SocketBatch(const SocketBatch&) = delete;
   SocketBatch& operator=(const SocketBatch&) = delete;
 
-  // Do all of them, in their order, and set their results.
+  // In order; they set the results.
   void Receive(std::span<SocketReceive> receives);
   void Send(std::span<SocketSend> sends);
 
-  // Why each is a system call of its own, from the system; empty: it is not, or was not asked for.
+  // The system's reason for single system calls; empty: none, or not asked for.
   const std::string& why_alone() const { return why_alone_; }
 
  private:

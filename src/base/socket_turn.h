@@ -1,10 +1,7 @@
-// SocketTurn: what the connections of an event loop receive and send, many with one system call.
+// SocketTurn: batches the receives and sends of an event loop (README, decision 1).
 //
-// Thread: the loop's. Sockets that can be read are told as the loop finds them. They are received
-// from together, when there are kTogether of them, and when the loop has looked at all (Receive);
-// so nothing is held back for it. All that has arrived is taken, as far as kReceivesMax receives of
-// each go, since the next look at the sockets may come after what was due meanwhile. What is to be
-// sent is collected likewise.
+// Thread: the loop's. The loop names readable sockets; they are received from when there are
+// kTogether, and at Receive. Sends wait for SendAll.
 #ifndef NOWCALLS_BASE_SOCKET_TURN_H_
 #define NOWCALLS_BASE_SOCKET_TURN_H_
 
@@ -23,7 +20,7 @@ namespace nowcalls {
 class SocketTurn {
  public:
   static constexpr size_t kTogether = 32;
-  // Of a socket with one receive. Small, because it may have to be kept for each of many.
+  // One receive. Small, since the bytes may be kept for each of many sockets.
   static constexpr size_t kReceiveBytesMax = 16 * 1024;
   static constexpr int kReceivesMax = 32;
 
@@ -31,13 +28,12 @@ class SocketTurn {
    public:
     virtual ~Socket() = default;
     virtual int fd() const = 0;
-    // Whether it is to be received from: it was told as readable, or, since it was last asked, has
-    // filled a receive.
+    // Told as readable, or filled a receive since last asked.
     virtual bool TakeReadable() = 0;
-    // `result` as in SocketReceive; the bytes are gone after the call. May end this socket or
-    // another, for which it is called all the same if it was received from.
+    // `result` as in SocketReceive; the bytes end with the call. May end any socket; Received is
+    // called all the same for those received from.
     virtual void Received(ssize_t result, std::string_view bytes) = 0;
-    // `result` as in SocketSend, of these bytes.
+    // `result` as in SocketSend.
     virtual void Sent(ssize_t result, std::string_view bytes) = 0;
   };
 
@@ -45,11 +41,11 @@ class SocketTurn {
   SocketTurn(const SocketTurn&) = delete;
   SocketTurn& operator=(const SocketTurn&) = delete;
 
-  // REQUIRES: it was not told since it was last taken, and stays until Receive is done.
+  // REQUIRES: not named since it was last taken; stays until Receive is done.
   void Readable(Socket* socket);
   void Receive();
 
-  // Sends `bytes` with the next SendAll; they stay until then. REQUIRES: once a socket.
+  // With the next SendAll, until which `bytes` stay. REQUIRES: once a socket.
   void Send(Socket* socket, std::string_view bytes);
   void SendAll();
 
@@ -58,7 +54,7 @@ class SocketTurn {
  private:
   void ReceiveOnce();
 
-  // What is received at once begins in different sets of the processor's caches.
+  // Receives begin in different sets of the CPU's caches.
   static constexpr size_t kStride = kReceiveBytesMax + 5 * 64;
 
   SocketBatch batch_;

@@ -1,14 +1,13 @@
-// OccupyStandardDescriptors: stdin, stdout and stderr are open, whatever the caller closed.
+// OccupyStandardDescriptors: opens stdin, stdout and stderr if the caller closed them; else the
+// next file, such as a ledger, would get what is printed.
 //
-// Thread: the main one, before anything else in the process opens a file. A standard descriptor
-// that is closed goes to the next file opened, and what is printed ends up in there: in a ledger,
-// at worst. The placeholder's mode makes using it fail instead.
+// Thread: the main one, before any file is opened.
 #ifndef NOWCALLS_BASE_STANDARD_DESCRIPTORS_H_
 #define NOWCALLS_BASE_STANDARD_DESCRIPTORS_H_
 
 namespace nowcalls {
 
-// Ends the process with exit code 74 if it cannot.
+// Exits with 74 if it cannot.
 void OccupyStandardDescriptors();
 
 }  // namespace nowcalls

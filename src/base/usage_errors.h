@@ -1,6 +1,5 @@
-// What is wrong with a command line, for the programs' parsers: the first word that does not fit,
-// and what there is instead. CLI11's own texts name unexpected words from the last to the first,
-// and a command that is missing before the word that is none.
+// Usage errors of command lines: the first word that does not fit, and what there is instead. CLI11
+// names the last word first.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_USAGE_ERRORS_H_
@@ -18,7 +17,6 @@
 
 namespace nowcalls {
 
-// Columns of the help of programs.
 inline constexpr size_t kHelpColumns = 80;
 
 // The command as far as it was understood.
@@ -52,7 +50,6 @@ inline std::string CommandsInstead(const CLI::App& app, std::string_view wrong) 
   return list + DidYouMean(wrong, names);
 }
 
-// Whether a command below `app` has the option.
 inline bool IsBelow(const CLI::App& app, const std::string& option) {
   const auto commands = app.get_subcommands(nullptr);
   return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
@@ -60,7 +57,7 @@ inline bool IsBelow(const CLI::App& app, const std::string& option) {
   });
 }
 
-// `hint` may know better why an option that is none was given; empty: it does not.
+// May explain an unknown option better; empty: it does not.
 using OptionHint = std::function<std::string(const std::string& option)>;
 
 inline std::string ExplainUnexpected(const CLI::App& app, const std::string& word,
@@ -86,7 +83,7 @@ inline std::string ExplainUnexpected(const CLI::App& app, const std::string& wor
   return Quoted(option) + " is no option of '" + CommandPath(app) + "'" + DidYouMean(option, names);
 }
 
-// Behind a parse of `app` that ended with `error`: one sentence without a full stop.
+// After a parse that ended with `error`: one sentence without a full stop.
 inline std::string ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
                                 const OptionHint& hint) {
   const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;

@@ -9,14 +9,13 @@
 
 namespace nowcalls {
 
-// The bytes of the well-formed sequence that begins at `text[at]`, 1..4; 0 when none does.
-// REQUIRES: at < text.size().
+// 1..4 bytes of the well-formed sequence there; 0: none. REQUIRES: at < text.size().
 size_t Utf8LengthAt(std::string_view text, size_t at);
 
 bool IsUtf8(std::string_view text);
 
-// Whether a person cannot see the character, takes it for a blank (U+0020 is the only one that is
-// none of these), or it changes the order or the lines in which others are shown.
+// A person cannot see it, takes it for a blank (but U+0020), or it changes the order or lines of
+// others.
 bool IsInvisible(char32_t character);
 
 }  // namespace nowcalls
