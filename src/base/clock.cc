@@ -33,6 +33,7 @@ std::atomic<int64_t> g_latest_boottime_us{INT64_MIN};
 
 Result<BootId> ReadBootId() {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(kBootIdPath, "re"), &std::fclose);
+  // Without the boot id a start cannot tell a reboot from a restart, so there is no default.
   if (file == nullptr) {
     return Status::IoError(OsError("open", kBootIdPath).message() +
                            "; mount all of /proc (without subset=pid): by that file a start knows "
@@ -62,6 +63,8 @@ Result<ClockSample> SampleClocks() {
 int64_t BoottimeMs() { return BoottimeUs() / 1000; }
 
 int64_t BoottimeUs() {
+  // A hypervisor or the kernel may set the clock back all the same. Then all threads get the
+  // largest reading of the process until the clock has passed it.
   const int64_t now_us = ReadClockUs(CLOCK_BOOTTIME);
   int64_t latest_us = g_latest_boottime_us.load(std::memory_order_relaxed);
   while (latest_us < now_us && !g_latest_boottime_us.compare_exchange_weak(

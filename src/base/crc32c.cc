@@ -28,6 +28,7 @@ constexpr std::array<uint32_t, 256> kTable = MakeTable();
 __attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(uint32_t crc,
                                                                std::string_view more) {
   uint64_t state = ~crc;
+  // Eight bytes an instruction, then the rest byte by byte.
   for (; more.size() >= sizeof(uint64_t); more.remove_prefix(sizeof(uint64_t))) {
     uint64_t eight = 0;
     std::memcpy(&eight, more.data(), sizeof(eight));
@@ -51,6 +52,7 @@ uint32_t ExtendCrc32cByTable(uint32_t crc, std::string_view more) {
 
 uint32_t ExtendCrc32c(uint32_t crc, std::string_view more) {
 #if defined(__x86_64__)
+  // Asked once: the binary runs on any x86-64.
   static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
   if (has_instruction) return ExtendByInstruction(crc, more);
 #endif

@@ -53,9 +53,11 @@ Result<int64_t> ParseDuration(std::string_view text) {
     if (rest.empty()) return Wrong(text, "lacks a unit: ms, s, m, h or d");
     const size_t unit = UnitAt(rest);
     if (unit == kUnits.size()) return Wrong(text, kForm);
+    // Each unit once, from large to small: "1m1h" and "1m1m" are slips.
     if (unit < next_unit) return Wrong(text, "does not name its units from large to small");
     next_unit = unit + 1;
     rest.remove_prefix(kUnits[unit].name.size());
+    // The number has 32 bits and the largest unit 27, so neither the product nor the sum overflows.
     total_ms += number * kUnits[unit].ms;
     if (total_ms > kDurationMsMax) return Wrong(text, "is too long a duration");
   }

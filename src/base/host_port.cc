@@ -14,11 +14,13 @@ std::string HostPort::ToString() const {
 Result<HostPort> ParseHostPort(std::string_view text) {
   const Status wrong_form = Status::InvalidArgument(
       Quoted(text) + " is not HOST:PORT, such as 127.0.0.1:18730 or [::1]:18730");
+  // The commonest slip has an answer of its own.
   if (text.find("://") != std::string_view::npos) {
     return Status::InvalidArgument(
         Quoted(text) +
         " is a URL: write HOST:PORT of the token port alone, such as 127.0.0.1:18730");
   }
+  // The last colon: an IPv6 address has others, within its brackets.
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong_form;
   std::string_view host = text.substr(0, colon);
@@ -26,6 +28,7 @@ Result<HostPort> ParseHostPort(std::string_view text) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (host.empty() || host.find_first_of("[]/@ ") != std::string_view::npos) return wrong_form;
+  // "::1:80" may mean two things, so an IPv6 address needs brackets.
   if (!bracketed && host.find(':') != std::string_view::npos) return wrong_form;
   HostPort parsed{std::string(host), 0};
   const auto [end, error] =

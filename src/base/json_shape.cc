@@ -8,6 +8,8 @@ JsonShape ShapeOfJson(std::string_view text, const JsonShape& max) {
   JsonShape shape;
   int depth = 0;
   for (size_t i = 0; i < text.size(); i = text[i] == '"' ? EndOfJsonString(text, i) : i + 1) {
+    // Brackets of both kinds count as one: text that mixes them is the parser's to refuse. Strings
+    // are passed over, since brackets and commas in them mean nothing.
     const char c = text[i];
     if (c == '[' || c == '{') shape.depth = std::max(shape.depth, ++depth);
     if (c == ']' || c == '}') --depth;

@@ -33,6 +33,8 @@ void EndWith(const char* what, const char* reason) {
 
 [[noreturn]] void OnTerminate() noexcept {
   try {
+    // Memory and threads have limits that an operator can raise, so these two have words of their
+    // own.
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
     EndWith("out of memory", "");
@@ -60,7 +62,7 @@ AssertionsMeanDamage::AssertionsMeanDamage() { ++g_ledgers_being_read; }
 AssertionsMeanDamage::~AssertionsMeanDamage() { --g_ledgers_being_read; }
 
 void EndWithLastWords(std::string_view text, int exit_code) {
-  // Nobody may read stderr; the process ends all the same.
+  // Stderr may be a pipe that nobody reads. The alarm ends the process all the same.
   g_exit_code = exit_code;
   std::signal(SIGALRM, [](int) { _exit(g_exit_code); });
   sigset_t alarms;  // A program that reads its signals has them blocked.
@@ -100,6 +102,8 @@ extern "C" void __assert_fail(const char* assertion, const char* file, unsigned 
     std::fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, assertion);
     std::abort();
   }
+  // Bytes that make RocksDB assert are damage (65). A system call that fails is none, and neither
+  // is an assertion while no ledger is read (74).
   const bool calls = IsAboutCalls(file);
   const bool damage = reads && !calls;
   char call[nowcalls::kTextBytesMax / 2] = "";

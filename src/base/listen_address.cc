@@ -45,6 +45,7 @@ Result<std::vector<SocketAddress>> ResolveAll(const HostPort& name) {
     SocketAddress address;
     std::memcpy(&address.bytes, info->ai_addr, info->ai_addrlen);
     address.size = info->ai_addrlen;
+    // The hosts file may name an address twice: listening twice at it would fail.
     const auto same = [&](const SocketAddress& other) {
       return ToHostPort(other).host == ToHostPort(address).host;
     };
@@ -80,6 +81,7 @@ Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd
       listen(fd, backlog) == 0) {
     return fd;
   }
+  // close and the message may change errno, which the caller is promised.
   const int error = errno;
   if (fd >= 0) close(fd);
   Status status = Status::IoError("cannot listen on " + name.ToString() + ": " +
@@ -90,6 +92,8 @@ Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd
 
 bool IsFromThisHost(int fd) {
   const std::string peer = PeerOf(fd).host;
+  // A connection from another host never has this host's address at the other end. Neither loopback
+  // nor an address of the machine must be known.
   return !peer.empty() && LocalEndOf(fd).host == peer;
 }
 

@@ -12,6 +12,8 @@ constexpr size_t kLongNameBytes = 64;  // What is longer is no misspelt name.
 
 // The least number of letters to add, leave out or change (Levenshtein's distance).
 size_t Distance(std::string_view a, std::string_view b) {
+  // One row of the table of distances between beginnings of `a` and `b`, renewed for each letter of
+  // `a`.
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
@@ -44,6 +46,7 @@ std::string NearName(std::string_view wrong, const std::vector<std::string>& nam
   size_t least = kLettersMax + 1;
   for (const std::string& name : names) {
     const std::string plain = PlainName(name);
+    // The distance is at least the difference of the lengths.
     const auto [shorter, longer] = std::minmax({plain.size(), plain_wrong.size()});
     if (longer - shorter >= least) continue;
     const size_t distance = Distance(plain_wrong, plain);

@@ -9,6 +9,7 @@ namespace nowcalls {
 SignalsBlocked::SignalsBlocked() {
   sigset_t blocked;
   sigfillset(&blocked);
+  // A thread's own faults must end the process where they happen; SIGPROF is a profiler's.
   for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
     sigdelset(&blocked, own);
   }
@@ -18,6 +19,7 @@ SignalsBlocked::SignalsBlocked() {
 SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 Result<std::thread> StartQuietThread(std::function<void()> work) {
+  // A thread inherits the mask of the thread that starts it.
   const SignalsBlocked blocked;
   try {
     return std::thread(std::move(work));

@@ -75,6 +75,7 @@ bool ReadsAsAnotherType(std::string_view text) {
 std::string ShownText(std::string_view text) {
   std::string shown;
   ForEachCharacter(text, [&](std::string_view sequence, std::optional<char32_t> character) {
+    // Bytes that are not UTF-8 have no number, so these and controls are shown as bytes.
     if (!character.has_value() || IsControl(*character)) {
       for (const char byte : sequence) shown += "\\x" + ToHex({&byte, 1});
     } else if (IsInvisible(*character)) {
@@ -91,7 +92,7 @@ std::string ShownText(std::string_view text) {
 std::string ShownJson(std::string_view json) {
   std::string shown;
   ForEachCharacter(json, [&](std::string_view sequence, std::optional<char32_t> character) {
-    // JSON escapes what is below U+0020 within strings; outside, ends of lines are its own.
+    // JSON escapes characters below U+0020 in strings; outside, ends of lines are its own.
     if (character >= 0x7f && (IsControl(*character) || IsInvisible(*character))) {
       AppendJsonEscape(*character, &shown);
     } else {

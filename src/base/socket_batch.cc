@@ -81,11 +81,14 @@ void SocketBatch::Send(std::span<SocketSend> sends) { Do(sends); }
 
 template <typename Call>
 void SocketBatch::Do(std::span<Call> calls) {
+  // Happy path: lists of kTogether, each one system call. One call alone is cheaper without the
+  // ring.
   while (ring_ != nullptr && calls.size() > 1) {
     const size_t together = std::min<size_t>(calls.size(), kTogether);
     int error = 0;
     const size_t done = DoTogether(calls.first(together), &error);
-    // No memory: it would not be there for the next ones either.
+    // The kernel had no memory for a list and will have none for the next. What was not begun, and
+    // all later calls, are made alone.
     if (done < together) CloseRing(error);
     calls = calls.subspan(done);
   }
@@ -95,6 +98,8 @@ void SocketBatch::Do(std::span<Call> calls) {
 // Returns how many were done; the others were not begun, for the reason of `error`, -errno.
 template <typename Call>
 size_t SocketBatch::DoTogether(std::span<Call> calls, int* error) {
+  // First the whole list is written. The ring has kTogether entries, and none is in use between two
+  // calls.
   io_uring* const queues = &ring_->queues;
   for (size_t i = 0; i < calls.size(); ++i) {
     io_uring_sqe* const entry = io_uring_get_sqe(queues);
@@ -102,6 +107,7 @@ size_t SocketBatch::DoTogether(std::span<Call> calls, int* error) {
     Prepare(calls[i], entry);
     entry->user_data = i;
   }
+  // Then the kernel takes it. The flags forbid waiting, so each call is done or refused on the way.
   size_t begun = 0;
   while (begun < calls.size()) {
     const int taken = io_uring_submit(queues);
@@ -110,6 +116,8 @@ size_t SocketBatch::DoTogether(std::span<Call> calls, int* error) {
     if (taken <= 0) break;
     begun += static_cast<size_t>(taken);
   }
+  // Last the results: user_data tells whose each is. Those of all that were begun must be taken, or
+  // the next list would find them.
   for (size_t done = 0; done < begun; ++done) {
     io_uring_cqe* end = nullptr;
     int waited = 0;

@@ -14,14 +14,18 @@ void SocketTurn::Readable(Socket* socket) {
 }
 
 void SocketTurn::Receive() {
+  // All that has arrived is taken, since the next look at the sockets may come after what was due
+  // meanwhile. kReceivesMax bounds what one busy socket may take of a turn.
   for (int i = 0; i < kReceivesMax && !readable_.empty(); ++i) ReceiveOnce();
-  readable_.clear();  // The next look at the sockets tells of these again.
+  // The next look at the sockets names these again.
+  readable_.clear();
 }
 
-// Those of which more may have come are readable still.
+// Sockets that filled a receive stay readable.
 void SocketTurn::ReceiveOnce() {
   NOWCALLS_CHECK(receiving_.empty());
   for (Socket* const socket : readable_) {
+    // A socket may have ended since it was named, by Received of another.
     if (!socket->TakeReadable()) continue;
     char* const to = bytes_.get() + receiving_.size() * kStride;
     receiving_.push_back(socket);
@@ -32,6 +36,7 @@ void SocketTurn::ReceiveOnce() {
   for (size_t i = 0; i < receiving_.size(); ++i) {
     const SocketReceive& receive = receives_[i];
     const size_t size = receive.result > 0 ? static_cast<size_t>(receive.result) : 0;
+    // Before Received, which may end the socket: TakeReadable tells then.
     if (size == kReceiveBytesMax) readable_.push_back(receiving_[i]);
     receiving_[i]->Received(receive.result, {receive.to, size});
   }
@@ -45,6 +50,7 @@ void SocketTurn::Send(Socket* socket, std::string_view bytes) {
 }
 
 void SocketTurn::SendAll() {
+  // Results come when all sends are done, so Sent may change any socket.
   batch_.Send(sends_);
   for (size_t i = 0; i < sending_.size(); ++i) {
     const SocketSend& send = sends_[i];

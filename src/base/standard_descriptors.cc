@@ -11,7 +11,9 @@ namespace nowcalls {
 
 void OccupyStandardDescriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // open() takes the lowest free number. In rising order that is the descriptor itself.
     if (fcntl(descriptor, F_GETFD) != -1) continue;
+    // The wrong mode: reading from or writing to it fails, as it did while it was closed.
     const int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (open("/dev/null", mode | O_CLOEXEC) != descriptor) _exit(kExitIoError);
   }

@@ -28,6 +28,8 @@ void AppendWrapped(std::string_view line, size_t width, std::string* out) {
   size_t begun = 0;  // Of the characters of this line that are indentation.
   while (begun + line.size() > width) {
     const size_t room = width - begun;
+    // The last blank that leaves the line within the width. A first word longer than that breaks
+    // behind itself.
     size_t space = line.rfind(' ', room);
     if (space == std::string_view::npos || space <= (begun == 0 ? hang : 0)) {
       space = line.find(' ', room);
@@ -77,6 +79,7 @@ std::string Shortened(std::string_view text, size_t bytes_max) {
   const auto within = [&](size_t at) {
     return at > 0 && at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80;
   };
+  // Both cuts move towards the ends until no character is cut, at most 3 bytes.
   const size_t half = (bytes_max - kGap.size()) / 2;
   size_t head = half;
   size_t tail = text.size() - half;
@@ -108,6 +111,7 @@ std::string NumberText(double value) {
 std::optional<std::string> EmptyOption(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
+    // Behind "--" words are no options.
     if (word == "--") break;
     if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
     return std::string(word) + " is empty; give it a value, or leave it out";

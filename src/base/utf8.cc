@@ -34,6 +34,7 @@ size_t Utf8LengthAt(std::string_view text, size_t at) {
   if (length == 0 || at + length > text.size()) return 0;
   for (size_t k = 1; k < length; ++k) {
     const auto byte = static_cast<uint8_t>(text[at + k]);
+    // The second byte excludes overlong forms, surrogates and values past U+10FFFF.
     const uint8_t min = k == 1 ? sequence.second_min : 0x80;
     const uint8_t max = k == 1 ? sequence.second_max : 0xbf;
     if (byte < min || byte > max) return 0;
