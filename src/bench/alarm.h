@@ -1,9 +1,6 @@
-// Alarm: wakes a loop at a nanosecond instead of libuv's millisecond.
+// Alarm: wakes a loop at a nanosecond, not libuv's millisecond, at most once in kApartNs.
 //
-// Thread: the loop's. A schedule of 100,000 requests a second that is kept by millisecond is one of
-// bursts of 100, and would measure its own bursts. But to set it and to wake costs some
-// microseconds of a processor, which the other side may be in need of, so it does not ring twice
-// within kApartNs.
+// Thread: the loop's.
 #ifndef NOWCALLS_BENCH_ALARM_H_
 #define NOWCALLS_BENCH_ALARM_H_
 
@@ -26,12 +23,11 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // The loop must have ended with all handles closed before the alarm goes.
+  // The loop must have closed all handles before the destructor.
   Status Start(uv_loop_t* loop, std::function<void()> ring);
-  // Rings at or after `at_ns` on MonotonicNs, but not within kApartNs of the last time, in place of
-  // what was set before. When it has rung it must be set again in the same turn of the loop, be it
-  // to kNever, or it goes on ringing: setting takes back the expiry, which saves the call that
-  // would read it.
+  // Rings at or after `at_ns` (MonotonicNs), not within kApartNs of the last time; replaces the
+  // earlier setting. After ringing it must be set again in the same turn, be it to kNever, or it
+  // goes on ringing.
   void Set(int64_t at_ns);
 
  private:

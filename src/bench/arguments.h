@@ -18,7 +18,7 @@ struct ParsedArguments {
   std::string err;  // What is wrong with the command line.
 };
 
-// Without --format a terminal gets a table, everything else JSON.
+// Without --format a terminal gets a table, others JSON.
 ParsedArguments ParseArguments(int argc, const char* const* argv, bool out_is_terminal);
 
 }  // namespace nowcalls::bench

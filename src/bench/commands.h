@@ -1,4 +1,4 @@
-// What nowcalls-bench does, from its options to its exit code.
+// nowcalls-bench from options to exit code.
 //
 // Thread: the program's only one.
 #ifndef NOWCALLS_BENCH_COMMANDS_H_
@@ -22,8 +22,7 @@ struct Streams {
 // Returns the exit code (base/exit_codes.h).
 int Run(const Options& options, const Streams& streams);
 
-// Whether a run whose figures have been shown did what was asked for. Refusals are what a level is
-// for, but fill needs all its tokens, and a load at least one.
+// Whether a run did what was asked: fill needs all its tokens, a load at least one grant.
 Status Judge(const Options& options, const DriverResult& result);
 
 }  // namespace nowcalls::bench

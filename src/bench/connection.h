@@ -1,9 +1,7 @@
-// Connection: one connection of a load, its bytes and its protocol.
+// Connection: one connection of a load.
 //
-// Thread: the loop's. Owned by the driver and freed after the loop has ended. The answers of one
-// receive are timed once, when they are looked at. Output leaves with Flush, together with that of
-// other connections; bytes that the socket does not take are sent when it does. All bytes pass a
-// ByteChannel.
+// Thread: the loop's. The driver owns it and frees it after the loop. Answers of one receive share
+// one time. Output leaves with Flush in the turn's list; all bytes pass a ByteChannel.
 #ifndef NOWCALLS_BENCH_CONNECTION_H_
 #define NOWCALLS_BENCH_CONNECTION_H_
 
@@ -31,11 +29,11 @@ class Connection final : public SocketTurn::Socket {
    public:
     virtual ~Owner() = default;
     virtual void OnGreeted(Connection* connection) = 0;
-    // False: nothing was asked that this could answer. It ends the connection.
+    // False: it answers no request; the connection ends.
     virtual bool OnAnswer(Connection* connection, const Answer& answer, const Moment& now) = 0;
-    // After the last answer of a read.
+    // After the last answer of a receive.
     virtual void OnAnswersTaken(Connection* connection, const Moment& now) = 0;
-    // It is closed, or could not be opened; the reason continues "connection N to HOST:PORT ".
+    // Closed, or not opened; the reason continues "connection N to HOST:PORT ".
     virtual void OnLost(Connection* connection, const Status& reason) = 0;
   };
 
@@ -49,11 +47,10 @@ class Connection final : public SocketTurn::Socket {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Connects and greets.
   void Open(uv_loop_t* loop, const sockaddr* address);
   // No callback follows.
   void Close();
-  // Has what is to be sent sent with the turn.
+  // Sends `out()` with the turn.
   void Flush();
 
   // SocketTurn::Socket.
@@ -74,11 +71,11 @@ class Connection final : public SocketTurn::Socket {
   void Keep(std::string_view for_socket);
   void SendUnsent();
   void TakeBytes(std::string_view bytes, const Moment& now);
-  // Returns how many of the bytes were whole answers.
+  // Returns the bytes of whole answers.
   size_t TakeAnswers(std::string_view bytes, const Moment& now);
   void TakeGreeting(const Answer& answer);
   void Lose(const Status& reason);
-  // By -errno, or 0 for the end of the stream.
+  // -errno, or 0: the end of the stream.
   void LoseBy(ssize_t error);
 
   const uint32_t number_;

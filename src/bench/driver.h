@@ -1,10 +1,7 @@
-// Driver: one libuv loop that puts a load on a server through many connections, and times it.
+// Driver: one libuv loop that puts a load on a server and times it.
 //
-// Thread: the one that calls Run, for as long as Run lasts. Per turn of the loop a connection is
-// read and written once. SIGINT and SIGTERM end the counting early; a second one ends the process.
-//
-// A run: all connections are opened and greeted; the load starts; after the warm-up it is counted;
-// at the end nothing new begins, and what has begun is awaited.
+// Thread: the one that calls Run. SIGINT and SIGTERM end the counting early; a second one ends the
+// process.
 #ifndef NOWCALLS_BENCH_DRIVER_H_
 #define NOWCALLS_BENCH_DRIVER_H_
 
@@ -33,10 +30,10 @@ struct DriverPlan {
   HostPort peer;
   std::function<std::unique_ptr<Protocol>(uint32_t lanes)> new_protocol;
   uint32_t connections = 1;
-  // Absent: the connections stay idle.
+  // Absent: idle connections.
   std::optional<WorkloadOptions> workload;
   FlowPicker flows{0, 1, FlowDistribution::kRoundRobin, 0};
-  // Acquires of tokens that expire, on a connection of their own. 0: none.
+  // Acquires a second of tokens that expire, on their own connection; 0: none.
   uint32_t expire_rate = 0;
   uint32_t expire_flow = 0;
   int64_t warm_up_ns = 0;
@@ -72,8 +69,8 @@ class Driver : public Connection::Owner {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Once. kUnavailable: the server cannot be reached, or a connection was lost. kResourceExhausted:
-  // it cannot keep up with the schedule. kIoError: the system refuses what a run needs.
+  // Call once. kUnavailable: no server, or a connection was lost. kResourceExhausted: behind the
+  // schedule. kIoError: the system refuses.
   Status Run();
   // REQUIRES: Run was ok.
   std::unique_ptr<DriverResult> TakeResult();

@@ -1,7 +1,6 @@
-// FlowPicker: which flow is next.
+// FlowPicker: the next flow's index, 0 .. flows - 1, in turn or at random by the seed.
 //
-// Thread: one at a time. Indices 0 .. flows - 1, in turn or drawn with equal chances; the same seed
-// draws the same ones.
+// Thread: one at a time.
 #ifndef NOWCALLS_BENCH_FLOW_PICKER_H_
 #define NOWCALLS_BENCH_FLOW_PICKER_H_
 

@@ -1,8 +1,7 @@
-// Histogram: how long things took, in fixed memory, to three significant digits.
+// Histogram: durations in fixed memory, to three digits.
 //
-// Thread: one at a time. Nanoseconds, log-linear as HdrHistogram has them: each power of two is cut
-// into 1024 equal buckets, so a bucket is narrower than 0.1 % of what it holds; below 2048 ns it is
-// one nanosecond. Durations from kLongestNs on share the last bucket; max() is exact always.
+// Thread: one at a time. Log-linear as HdrHistogram: 1024 buckets a power of two, so within 0.1 %;
+// below 2048 ns exact. Durations from kLongestNs on share the last bucket; max() is exact.
 #ifndef NOWCALLS_BENCH_HISTOGRAM_H_
 #define NOWCALLS_BENCH_HISTOGRAM_H_
 
@@ -18,7 +17,7 @@ class Histogram {
  public:
   static constexpr int64_t kLongestNs = int64_t{1} << 37;  // 137 s.
 
-  // A duration and where it is counted; one serves several histograms. A negative one counts as 0.
+  // A duration with its bucket, for several histograms. Negative ones count as 0.
   struct Duration {
     explicit Duration(int64_t duration_ns)
         : ns(static_cast<uint64_t>(std::max<int64_t>(duration_ns, 0))), bucket(IndexOf(ns)) {}
@@ -37,8 +36,8 @@ class Histogram {
 
   uint64_t count() const { return count_; }
   int64_t max() const { return static_cast<int64_t>(max_); }
-  // The smallest recorded duration that `parts_per_million` of all do not exceed: never too small,
-  // and at most 0.1 % too large. 0 when nothing was recorded. REQUIRES: parts <= 1,000,000.
+  // The smallest duration that `parts_per_million` do not exceed: never too small, at most 0.1 %
+  // too large; 0: none recorded. REQUIRES: parts <= 1,000,000.
   int64_t Quantile(uint64_t parts_per_million) const;
 
  private:

@@ -1,4 +1,4 @@
-// LoadSetup: what the connections of a run ask a nowcalls server for, in either protocol.
+// LoadSetup: what the connections of a run ask a nowcalls server.
 //
 // Thread: one at a time.
 #ifndef NOWCALLS_BENCH_LOAD_SETUP_H_
@@ -18,11 +18,11 @@ struct LoadSetup {
   std::vector<Flow> flows;
   std::string name_space;
   Operation operation = Operation::kAcquire;
-  // Of the rules' parameter. Empty: acquires name none.
+  // Of the rules' parameter; empty: none.
   std::vector<std::string> values{};
   size_t next_value = 0;
 
-  // The values in turn. REQUIRES: there are some.
+  // In turn. REQUIRES: some.
   Param NextValue() {
     const Param value{ParamType::kString, values[next_value]};
     if (++next_value == values.size()) next_value = 0;

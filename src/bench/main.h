@@ -1,4 +1,4 @@
-// The program nowcalls-bench, as a function.
+// nowcalls-bench as a function.
 //
 // Thread: the program's only one. Owns the standard descriptors.
 #ifndef NOWCALLS_BENCH_MAIN_H_

@@ -1,7 +1,7 @@
 // Moment: one reading of the clocks.
 //
-// Thread: any. The wall clock is read once a process; from then on it advances with MonotonicNs, so
-// that a moment costs one reading, and a clock that is set does not tear a run.
+// Thread: any. wall_ms advances with MonotonicNs from its first reading, so setting the clock does
+// not tear a run.
 #ifndef NOWCALLS_BENCH_MOMENT_H_
 #define NOWCALLS_BENCH_MOMENT_H_
 

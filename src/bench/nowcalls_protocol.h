@@ -1,8 +1,6 @@
-// NowcallsProtocol: MessagePack-RPC as nowcalls-server speaks it (wire/PROTOCOL.md).
+// NowcallsProtocol: MessagePack-RPC (wire/PROTOCOL.md).
 //
-// Thread: one at a time. The msgid of a request is twice its lane, plus one for a release, so an
-// answer says by itself whose it is and what it answers. A request for calls a second is asked and
-// answered like an acquire; nothing is given back.
+// Thread: one at a time. msgid = 2 x lane, + 1 of a release. Calls a second are never released.
 #ifndef NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
 #define NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
 
@@ -24,8 +22,7 @@ class NowcallsProtocol : public Protocol {
  public:
   struct Setup : LoadSetup {
     std::optional<std::string> client_id;
-    // Of the next acquire; counts up from a random number, so that two runs share none. 0: acquires
-    // have none.
+    // Of the next acquire, counted up from a random number; 0: acquires have none.
     uint64_t next_request_id = 0;
   };
   explicit NowcallsProtocol(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
@@ -37,7 +34,7 @@ class NowcallsProtocol : public Protocol {
   std::string error() const override { return error_; }
 
  private:
-  // What nearly every answer is. False: it has to be taken by the splitter, or is not all there.
+  // False: not a common answer, or not whole.
   bool TakeCommon(std::string_view* input, Answer* answer);
   Status ReadAcquired(std::string_view result, Answer* answer);
   Status ReadRate(std::string_view result, Answer* answer);

@@ -1,7 +1,7 @@
-// NowcallsTarget: a nowcalls-server. Its flows are rules that are loaded by RPC.
+// NowcallsTarget: a nowcalls-server with rules loaded by RPC.
 //
-// Thread: see target.h. The rules of a message are few (64 KiB), so sets of more than 256 flows are
-// spread over the namespaces NS, NS.1, NS.2 and so on. Sessions are all in NS.
+// Thread: see target.h. More than 256 flows are spread over the namespaces NS, NS.1, NS.2 ..., for
+// a message takes few rules (64 KiB). Sessions are in NS.
 #ifndef NOWCALLS_BENCH_NOWCALLS_TARGET_H_
 #define NOWCALLS_BENCH_NOWCALLS_TARGET_H_
 
@@ -18,7 +18,7 @@ namespace nowcalls::bench {
 
 class NowcallsTarget : public Target {
  public:
-  // The client id of fill, whose tokens must outlive its connections.
+  // Of fill: its tokens must outlive its connections.
   static constexpr char kFillClientId[] = "nowcalls-bench-fill";
 
   explicit NowcallsTarget(const Options& options) : options_(options) {}
@@ -29,7 +29,7 @@ class NowcallsTarget : public Target {
 
  private:
   Status ReadFacts(client::BlockingClient* client);
-  // Of the parameter that the operation has; none: it has none.
+  // Of the operation's parameter; empty: none.
   std::vector<std::string> Values() const;
   bool HasValues() const;
   Status LoadRules(const std::string& name_space, const std::string& json,
@@ -41,8 +41,8 @@ class NowcallsTarget : public Target {
   std::shared_ptr<NowcallsProtocol::Setup> setup_;
 };
 
-// Sentinel's JSON for flows[begin..end): a ParamFlowRule each if `by_value`, else a FlowRule. A
-// token lives for resourceTimeout x `timeout_factor`. `grade`: 0 for tokens, 1 for calls a second.
+// Sentinel's JSON of flows[begin..end): ParamFlowRules if `by_value`, else FlowRules. A token lives
+// for resourceTimeout x `timeout_factor`. `grade`: 0 tokens, 1 calls a second.
 std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
                       double timeout_factor, int grade, bool by_value);
 

@@ -1,4 +1,4 @@
-// What nowcalls-bench was asked to do.
+// The options of nowcalls-bench.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_OPTIONS_H_
@@ -16,10 +16,9 @@ namespace nowcalls::bench {
 
 enum class Command : uint8_t { kLoad, kFill, kIdle };
 enum class TargetKind : uint8_t { kNowcalls, kRedis };
-// What a nowcalls server is asked in.
+// The protocol of a nowcalls server.
 enum class Language : uint8_t { kMessagePackRpc, kSentinel };
-// What a load does: acquires and releases tokens, or asks for calls a second, of a rule as a whole
-// or of one value of its parameter.
+// Acquires and releases, or calls a second of a rule, or of a value of its parameter.
 enum class Operation : uint8_t { kAcquire, kRequest, kRequestParam };
 enum class Format : uint8_t { kTable, kJson };
 
@@ -31,10 +30,10 @@ struct TargetAddress {
   std::string ToString() const;
 };
 
-// Reads nowcalls://HOST:PORT or redis://HOST:PORT with a port above 0. kInvalidArgument otherwise.
+// nowcalls://HOST:PORT or redis://HOST:PORT, port above 0; else kInvalidArgument.
 Result<TargetAddress> ParseTarget(std::string_view text);
 
-// As in the options of the command line.
+// As on the command line.
 std::string_view LanguageName(Language language);
 std::string_view OperationName(Operation operation);
 

@@ -1,4 +1,4 @@
-// From options to what the driver and the target are told.
+// The plans of driver and target.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_PLAN_H_
@@ -12,15 +12,13 @@
 
 namespace nowcalls::bench {
 
-// The flows that the target prepares: those of the load, and behind them the one of tokens that
-// expire, if there are such.
+// The load's flows, then that of expiring tokens, if any.
 std::vector<Flow> PlanFlows(const Options& options);
 
 // All but new_protocol and show.
 DriverPlan PlanRun(const Options& options);
 
-// Lanes that a connection needs so that `in_flight` of its requests can be in flight while other
-// tokens are held.
+// Lanes of a connection for `in_flight` requests beside held tokens.
 uint32_t LanesOf(const Options& options);
 
 }  // namespace nowcalls::bench

@@ -1,4 +1,4 @@
-// What a process has used, as the kernel counts it.
+// What a process used, by the kernel's count.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_PROCESS_USAGE_H_
@@ -16,13 +16,13 @@ struct ProcessUsage {
   uint64_t resident_bytes = 0;
 };
 
-// From /proc. kNotFound: there is no such process, or it may not be looked at.
+// kNotFound: no such process, or hidden.
 Result<ProcessUsage> ReadProcessUsage(int64_t pid);
 
-// CPU seconds of the calling process.
+// Of the calling process.
 double OwnCpuSeconds();
 
-// Processor seconds, from the text of /proc/PID/stat; the name of the program may hold anything.
+// From /proc/PID/stat; the program's name may hold anything.
 Result<double> CpuSecondsOf(const std::string& stat, int64_t ticks_per_s);
 
 }  // namespace nowcalls::bench

@@ -1,6 +1,6 @@
-// ReachableAddress: the first address of a host where somebody answers.
+// ReachableAddress: the first address of a host that accepts.
 //
-// Thread: any; blocks until the deadline at most.
+// Thread: any; blocks until the deadline.
 #ifndef NOWCALLS_BENCH_REACHABLE_ADDRESS_H_
 #define NOWCALLS_BENCH_REACHABLE_ADDRESS_H_
 
@@ -13,7 +13,7 @@
 
 namespace nowcalls::bench {
 
-// kUnavailable: none of the addresses accepts a connection. `deadline_ms` is a BoottimeMs value.
+// kUnavailable: none accepts. `deadline_ms`: BoottimeMs.
 Result<sockaddr_storage> ReachableAddress(const HostPort& peer, int64_t deadline_ms);
 
 }  // namespace nowcalls::bench

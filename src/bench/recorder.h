@@ -1,10 +1,8 @@
-// Recorder: what is counted of a load, and when.
+// Recorder: counts and latencies of a load.
 //
-// Thread: one at a time. Times are MonotonicNs values, and those of answers never go back. An
-// operation counts towards the rates when its answer comes within the counted interval, and its
-// latency is recorded when it should have begun within it; so no request is left out because its
-// answer took longer than the interval. A latency runs from the intended start to the answer.
-// Nothing is allocated per operation, but once for each name of an error.
+// Thread: one at a time. Times are MonotonicNs; those of answers never go back. Rates count answers
+// within the counted interval; latencies count requests due within it, from due to answer. So no
+// slow request is left out.
 #ifndef NOWCALLS_BENCH_RECORDER_H_
 #define NOWCALLS_BENCH_RECORDER_H_
 
@@ -20,7 +18,7 @@
 
 namespace nowcalls::bench {
 
-// One second of the counted interval; the last one may be shorter.
+// The last may be shorter.
 struct SecondRow {
   uint64_t granted = 0;
   uint64_t released = 0;
@@ -37,15 +35,15 @@ struct ErrorCount {
 
 class Recorder {
  public:
-  // By RefusedBy; the last counts limits that this client does not know.
+  // By RefusedBy; the last: limits unknown to this client.
   using Refusals = std::array<uint64_t, kRefusedByCount + 1>;
   using Errors = std::map<std::string, ErrorCount, std::less<>>;
 
-  // Nothing counts before. The interval may be shortened while it lasts.
+  // Nothing counts before. EndAt may shorten the interval.
   void Count(int64_t begin_ns, int64_t end_ns);
   void EndAt(int64_t end_ns);
 
-  // A request is handed over for sending, `now_ns - intended_ns` later than it should have been.
+  // Delay of sending: `now_ns - intended_ns`.
   void Started(int64_t intended_ns, int64_t now_ns) {
     if (InInterval(intended_ns)) send_delay_.Record(now_ns - intended_ns);
   }
@@ -77,10 +75,9 @@ class Recorder {
   // Also outside the interval.
   uint64_t errors_ever() const { return errors_ever_; }
 
-  // The interval's seconds until `now_ns`, once and at the end.
+  // The seconds until `now_ns`. Call once, at the end.
   std::vector<SecondRow> TakeSeconds(int64_t now_ns);
-  // The second that was completed last before `now_ns`, also one without answers: for showing
-  // progress. That with which the interval ends only TakeSeconds completes.
+  // The last complete second, for progress; the interval's last one only TakeSeconds completes.
   const SecondRow& LastSecond(int64_t now_ns) {
     Roll(now_ns);
     return last_;
@@ -88,7 +85,7 @@ class Recorder {
 
  private:
   bool InInterval(int64_t ns) const { return ns >= begin_ns_ && ns < end_ns_; }
-  // True: an answer at `now_ns` counts, in current_.
+  // True: an answer at `now_ns` counts.
   bool Roll(int64_t now_ns) {
     if (!InInterval(now_ns)) return false;
     if (now_ns >= second_end_ns_) CloseSeconds(now_ns);

@@ -1,9 +1,8 @@
-// RedisProtocol: a counting semaphore on Redis, as one would write it: a sorted set a flow, whose
-// members are tokens and whose scores are their deadlines.
+// RedisProtocol: a counting semaphore on Redis: a sorted set a flow, its members tokens, their
+// scores deadlines.
 //
-// Thread: one at a time. An acquire is one script call (kAcquireScript), a release one ZREM. Redis
-// answers in the order in which it was asked, so a ring of the requests in flight tells whose an
-// answer is. Requests are encoded once; only their tokens and times are written anew.
+// Thread: one at a time. An acquire is kAcquireScript, a release one ZREM. Answers come in the
+// order of requests.
 #ifndef NOWCALLS_BENCH_REDIS_PROTOCOL_H_
 #define NOWCALLS_BENCH_REDIS_PROTOCOL_H_
 
@@ -16,7 +15,7 @@
 
 namespace nowcalls::bench {
 
-// KEYS: the flow's set. ARGV: level, now in ms, deadline in ms, token. 1: granted; 0: refused.
+// KEYS: the set. ARGV: level, now and deadline in ms, token. 1: granted; 0: refused.
 inline constexpr std::string_view kAcquireScript =
     "redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[2])\n"
     "if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end\n"
@@ -25,13 +24,12 @@ inline constexpr std::string_view kAcquireScript =
 
 class RedisProtocol : public Protocol {
  public:
-  // What the connections of a run have in common.
+  // Shared by the connections.
   struct Setup {
     Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
           std::string_view script_sha, uint64_t first_token);
 
-    // Encoded once, but for the token at their end. Now and deadline are written over when another
-    // millisecond has begun.
+    // Encoded without the token; times are renewed each millisecond.
     struct Requests {
       std::string acquire;
       std::string release;
@@ -44,7 +42,7 @@ class RedisProtocol : public Protocol {
   // "NAMESPACE:flow:ID"
   static std::string KeyOf(std::string_view name_space, int64_t flow_id);
 
-  // REQUIRES: at most `lanes` requests are in flight, besides Greet.
+  // REQUIRES: at most `lanes` in flight, besides Greet.
   RedisProtocol(std::shared_ptr<Setup> setup, uint32_t lanes);
 
   void Greet(wire::OutputBuffer* out) override;

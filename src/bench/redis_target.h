@@ -1,4 +1,4 @@
-// RedisTarget: a Redis server, without password or TLS, whose sorted sets are used as semaphores.
+// RedisTarget: a Redis server without password or TLS.
 //
 // Thread: see target.h.
 #ifndef NOWCALLS_BENCH_REDIS_TARGET_H_
@@ -31,7 +31,7 @@ class RedisTarget : public Target {
   std::shared_ptr<RedisProtocol::Setup> setup_;
 };
 
-// "redis_version:7.0.15" of INFO's text for "redis_version"; empty when it is not there.
+// "7.0.15" of a line "redis_version:7.0.15"; empty: no such line.
 std::string InfoField(const std::string& info, const std::string& name);
 
 }  // namespace nowcalls::bench

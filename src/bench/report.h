@@ -1,4 +1,4 @@
-// What a run has found, for people and for programs.
+// The report of a run.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_REPORT_H_
@@ -12,10 +12,10 @@
 
 namespace nowcalls::bench {
 
-// Lines that fit a terminal.
+// For a terminal.
 std::string ReportTable(const Options& options, const ServerFacts& facts,
                         const DriverResult& result);
-// One JSON object and a newline. Latencies are in microseconds.
+// One JSON object and a newline; latencies in us.
 std::string ReportJson(const Options& options, const ServerFacts& facts,
                        const DriverResult& result);
 

@@ -1,6 +1,6 @@
-// RESP2, the language of Redis: commands to bytes, replies from bytes.
+// RESP2, the language of Redis.
 //
-// Thread: any. Reading allocates nothing; views point into the bytes that are read.
+// Thread: any. Reading allocates nothing; views point into the bytes read.
 #ifndef NOWCALLS_BENCH_RESP_H_
 #define NOWCALLS_BENCH_RESP_H_
 
@@ -11,7 +11,7 @@
 
 namespace nowcalls::bench {
 
-// A command is an array of bulk strings.
+// A command: an array of bulk strings.
 void AppendRespArray(size_t elements, std::string* out);
 void AppendRespBulk(std::string_view text, std::string* out);
 std::string RespCommand(std::initializer_list<std::string_view> words);
@@ -29,8 +29,8 @@ enum class RespOutcome : uint8_t { kValue, kIncomplete, kInvalid };
 inline constexpr int64_t kRespBulkBytesMax = 64 * 1024 * 1024;
 inline constexpr int64_t kRespElementsMax = 1024 * 1024;  // Of an array.
 
-// Takes one value off the front of *input; of an array only the head, and its elements are the next
-// values. *input is left alone unless the outcome is kValue. kInvalid: the bytes are no RESP2.
+// Takes one value off the front of *input; of an array the head alone. *input moves with kValue
+// only. kInvalid: no RESP2.
 RespOutcome TakeResp(std::string_view* input, RespValue* value);
 
 }  // namespace nowcalls::bench

@@ -1,8 +1,6 @@
-// SentinelProtocol: the frames of Sentinel's clients as nowcalls-server takes them
-// (wire/SENTINEL.md).
+// SentinelProtocol: frames of Sentinel's clients (wire/SENTINEL.md).
 //
-// Thread: one at a time. The xid of a request is twice its lane, plus one for a release. A request
-// for calls a second is asked and answered like an acquire; nothing is given back.
+// Thread: one at a time. xid = 2 x lane, + 1 of a release. Calls a second are never released.
 #ifndef NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_
 #define NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_
 

@@ -1,4 +1,4 @@
-// StatusLine: one line on a terminal that is written over until the work is done.
+// StatusLine: a terminal line, written over until the work is done.
 //
 // Thread: one. Silent unless enabled.
 #ifndef NOWCALLS_BENCH_STATUS_LINE_H_
@@ -30,7 +30,7 @@ class StatusLine {
   }
 
  private:
-  // Back to the first column, and erase to the end of the line.
+  // First column, erase to the end.
   static constexpr std::string_view kEraseLine = "\r\x1b[K";
 
   bool enabled_;

@@ -1,4 +1,4 @@
-// Summary: the sums of a run that both forms of its report show.
+// Summary: sums that both reports show.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_SUMMARY_H_
@@ -35,7 +35,7 @@ inline Totals Sum(const std::vector<SecondRow>& seconds) {
   return totals;
 }
 
-// The word for an index of Recorder::Refusals.
+// `index`: of Recorder::Refusals.
 constexpr std::string_view RefusalName(size_t index) {
   return RefusedByName(index < kRefusedByCount ? static_cast<RefusedBy>(index) : RefusedBy::kOther);
 }
@@ -45,7 +45,6 @@ struct Quantile {
   uint64_t parts_per_million;
 };
 
-// The maximum is shown besides.
 inline constexpr std::array<Quantile, 5> kQuantiles = {{{"p50", 500'000},
                                                         {"p90", 900'000},
                                                         {"p99", 990'000},

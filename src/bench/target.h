@@ -1,7 +1,6 @@
-// Target: a server that can be measured: how it is made ready, asked, and left.
+// Target: a server under measurement: made ready, asked, left.
 //
-// Thread: the main one. The calls that talk to the server wait for its answers, each for a few
-// seconds at most; what is measured talks through the protocols, with the driver's own I/O.
+// Thread: the main one. Calls wait for the server's answers, each a few seconds at most.
 #ifndef NOWCALLS_BENCH_TARGET_H_
 #define NOWCALLS_BENCH_TARGET_H_
 
@@ -16,7 +15,7 @@
 
 namespace nowcalls::bench {
 
-// What a figure is worth nothing without.
+// Facts that belong to every figure.
 struct ServerFacts {
   std::string version;
   std::string durability;
@@ -26,15 +25,14 @@ class Target {
  public:
   virtual ~Target() = default;
 
-  // Finds out the facts, and makes it possible to acquire `flows`. What was prepared before an
-  // error is left to CleanUp.
+  // Reads the facts and makes `flows` ready. CleanUp also undoes a failed Prepare.
   virtual Status Prepare(const std::vector<Flow>& flows) = 0;
   const ServerFacts& facts() const { return facts_; }
 
-  // For a connection with at most `lanes` requests in flight. REQUIRES: Prepare was ok.
+  // At most `lanes` requests in flight. REQUIRES: Prepare was ok.
   virtual std::unique_ptr<Protocol> NewProtocol(uint32_t lanes) = 0;
 
-  // Takes back what Prepare did.
+  // Undoes Prepare.
   virtual Status CleanUp() = 0;
 
  protected:

@@ -1,17 +1,13 @@
-// Workload: which request is sent when, on which connection. Everything of a run but the I/O.
+// Workload: which request is sent when, on which connection; no I/O.
 //
-// Thread: one at a time. Deterministic: time comes with each call, requests go into the outputs of
-// the connections. Nothing is allocated per operation.
+// Thread: one at a time. Deterministic: time comes with each call, requests go to the connections'
+// outputs. Nothing is allocated per operation.
 //
-// A connection has lanes. A lane acquires, holds its token for hold_ns, releases it and is free
-// again; it is free at once after a refusal or an error, and after a grant if tokens are not to be
-// released. Lanes that are free start again
+// A lane acquires, holds for hold_ns, releases, and is free again; a refusal, an error or a grant
+// without release frees it at once. Free lanes start again
 //   closed loop: at once, until `cycles_max` have been started;
-//   open loop:   with the next arrival of their connection. Arrivals have a fixed schedule and go
-//   to
-//                the connections in turn. Those that find no free lane wait for one, and their
-//                latency runs from when they were due. Nothing is stored for an arrival that
-//                waits: where it stands in the schedule says when it was due.
+//   open loop:   with the next arrival, on a fixed schedule, connections in turn. An arrival
+//                without a free lane waits; its latency counts from when it was due.
 #ifndef NOWCALLS_BENCH_WORKLOAD_H_
 #define NOWCALLS_BENCH_WORKLOAD_H_
 
@@ -38,44 +34,41 @@ class Workload {
  public:
   static constexpr int64_t kNever = INT64_MAX;
 
-  // `recorder` must outlive it.
+  // `recorder` outlives it.
   Workload(const WorkloadOptions& options, const FlowPicker& flows, Recorder* recorder)
       : options_(options),
         interval_ns_(options.arrivals_per_s > 0 ? 1e9 / options.arrivals_per_s : 0),
         flows_(flows),
         recorder_(recorder) {}
 
-  // Connections are numbered from 0. Both pointers must outlive the load. All of them are added
-  // before Start.
+  // Numbered from 0, all before Start. Both pointers outlive the load.
   void AddConnection(Protocol* protocol, wire::OutputBuffer* out);
   void Start(const Moment& now);
 
-  // Sends what has become due.
+  // Sends what is due.
   void Advance(const Moment& now);
-  // When Advance is to be called next.
+  // When to call Advance next.
   int64_t next_due_ns() const;
 
-  // False: nothing was asked that this could answer. After the answers that have just come,
-  // StartWaiting puts the lanes to use that they freed.
+  // False: answers no request. After a batch of answers call StartWaiting, which uses the freed
+  // lanes.
   bool OnAnswer(uint32_t connection, const Answer& answer, const Moment& now);
   void StartWaiting(uint32_t connection, const Moment& now);
 
   bool open_loop() const { return interval_ns_ > 0; }
 
-  // Nothing begins any more but arrivals that were due before; tokens are not held any longer.
+  // Only arrivals due before still begin; held tokens are released.
   void Finish(const Moment& now);
-  // No request is in flight, no token is held, and no arrival waits.
   bool idle() const { return busy_lanes_ == 0 && waiting() == 0; }
-  // Arrivals that have been due and find no lane.
+  // Due arrivals without a lane.
   uint64_t waiting() const { return open_loop() ? arrived_ - cycles_started_ : 0; }
 
   uint64_t in_flight() const { return busy_lanes_ - (held_end_ - held_begin_); }
 
-  // For how long the oldest request of an open loop that is not answered has been due, whether it
-  // is in flight or waits. 0: there is none, or it is a closed loop.
+  // How long the oldest unanswered request of an open loop has been due, in flight or waiting; else
+  // 0.
   int64_t BehindNs(int64_t now_ns) const;
-  // Whether that is more than `behind_ns_max`. Costs next to nothing: the requests are looked at
-  // only when one of those that were the oldest the last time could be so old.
+  // BehindNs > behind_ns_max, mostly without looking at the requests.
   bool IsBehind(int64_t now_ns, int64_t behind_ns_max);
 
   uint64_t granted() const { return granted_; }  // Ever, also while nothing was counted.
@@ -83,7 +76,7 @@ class Workload {
   uint32_t lanes() const { return options_.lanes; }  // Of a connection.
   uint32_t busy_lanes() const { return busy_lanes_; }
 
-  // Calls visit(connection) for those that have got requests since the last time.
+  // For connections with new requests since the last time.
   template <typename Visit>
   void TakeTouched(Visit&& visit) {
     for (const uint32_t connection : touched_) {
@@ -116,12 +109,12 @@ class Workload {
   };
 
   int64_t ArrivalNs(uint64_t index) const;
-  // The schedule's index of the next arrival of a connection.
+  // Index in the schedule.
   uint64_t NextArrivalOf(uint32_t connection) const {
     return connection + connections_[connection].arrivals_started * connections_.size();
   }
   bool Waits(uint32_t connection) const { return NextArrivalOf(connection) < arrived_; }
-  // When the oldest request in flight should have been sent. kNever: there is none.
+  // kNever: none.
   static int64_t OldestInFlightNs(const Connection& connection);
   static bool Fits(AnswerKind kind, LaneState state);
   bool MayStartCycle() const;
@@ -139,7 +132,7 @@ class Workload {
   Recorder* recorder_;
   std::vector<Connection> connections_;
   std::vector<uint32_t> touched_;
-  // Tokens that are held, in order of their release since all are held equally long: a ring.
+  // A ring in order of release: all are held equally long.
   std::vector<Held> held_;
   uint64_t held_begin_ = 0;
   uint64_t held_end_ = 0;
