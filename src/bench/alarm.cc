@@ -24,6 +24,8 @@ Alarm::~Alarm() {
 
 Status Alarm::Start(uv_loop_t* loop, std::function<void()> ring) {
   ring_ = std::move(ring);
+  // A schedule kept by milliseconds would be bursts of 100 requests at 100,000 a second, and the
+  // load would measure its own bursts. So no timer of libuv.
   fd_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   if (fd_ < 0) {
     return Status::IoError("cannot make a timer: " + std::generic_category().message(errno));
@@ -37,6 +39,8 @@ Status Alarm::Start(uv_loop_t* loop, std::function<void()> ring) {
 }
 
 void Alarm::Set(int64_t at_ns) {
+  // To set the timer and to wake cost some microseconds of a CPU that the server may need. So two
+  // rings are kApartNs apart, and setting the same time again is free.
   at_ns = std::max(at_ns, again_at_ns_);
   if (at_ns == at_ns_) return;
   at_ns_ = at_ns;
@@ -48,6 +52,7 @@ void Alarm::Set(int64_t at_ns) {
 }
 
 void Alarm::OnExpired() {
+  // The expiry is not read: the Set that must follow takes it back, which saves that call.
   at_ns_ = kRung;
   again_at_ns_ = MonotonicNs() + kApartNs;
   ring_();

@@ -109,6 +109,7 @@ std::string Contradiction(const Options& options) {
   if (lanes > kLanesMax) {
     return "--connections times --in-flight is " + Shown(lanes) + ", more than " + Shown(kLanesMax);
   }
+  // Half of the operations are acquires, and each holds for hold_ms.
   const double held = options.rate / 2 * static_cast<double>(options.hold_ms) / 1000;
   if (held > kLanesMax) {
     return "--rate and --hold-ms would hold " + Shown(held) + " tokens at a time, more than " +
@@ -157,6 +158,8 @@ class Parser {
     std::ostringstream out;
     std::ostringstream err;
     try {
+      // First an empty --name=, which CLI11 would fill with the next word; then CLI11's own checks;
+      // then places, companions, and last contradictions between values.
       if (const auto empty = EmptyOption(argc, argv)) throw CLI::ValidationError(*empty);
       app_.parse(argc, argv);
       RequirePlaces();
@@ -339,6 +342,7 @@ class Parser {
     AddFlows(fill);
     AddNumber<uint64_t>(fill, "--tokens", "N", "How many", 1, kTokensMax, &options_.tokens);
     fill->get_option("--tokens")->required();
+    // Its own variable: --hold-ms of a load has another default.
     fill_hold_ms_ = kFillHoldMsDefault;
     AddNumber<int64_t>(fill, "--hold-ms", "MS", "How long they live [3600000]", 2, kRuleTimeMsMax,
                        &fill_hold_ms_);

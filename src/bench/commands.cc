@@ -54,6 +54,8 @@ std::string LeftBehind(const Options& options) {
 }
 
 int Measure(const Options& options, Target* target, const Streams& streams) {
+  // The load runs on this thread until its end or a signal; the line on a terminal shows how far it
+  // is.
   DriverPlan plan = PlanRun(options);
   plan.new_protocol = [target](uint32_t lanes) { return target->NewProtocol(lanes); };
   StatusLine line(streams.err_is_terminal, streams.err);
@@ -71,6 +73,7 @@ int Measure(const Options& options, Target* target, const Streams& streams) {
                                 std::generic_category().message(error)),
                 streams);
   }
+  // The figures come first: they are worth seeing even if the run failed its purpose.
   const Status judged = Judge(options, *result);
   return judged.ok() ? kExitOk : Fail(judged, streams);
 }
@@ -89,6 +92,7 @@ Status Judge(const Options& options, const DriverResult& result) {
                                       (result.interrupted ? " until it was interrupted" : ""));
   }
   const Totals totals = Sum(result.seconds);
+  // Refusals are what a level is for, so only a load without any grant has failed.
   if (totals.operations() == 0 && totals.refused > 0 && result.granted_ever == 0) {
     return Status::FailedPrecondition(
         "nothing was granted: " + std::to_string(totals.refused) +
@@ -101,6 +105,7 @@ Status Judge(const Options& options, const DriverResult& result) {
 
 int Run(const Options& options, const Streams& streams) {
   if (options.server_pid != 0) {
+    // Before anything is loaded: a wrong pid would be noticed only in the report.
     const Result<ProcessUsage> server = ReadProcessUsage(options.server_pid);
     if (!server.ok()) {
       streams.err("nowcalls-bench: --server-pid " + std::to_string(options.server_pid) + ": " +
@@ -109,6 +114,7 @@ int Run(const Options& options, const Streams& streams) {
     }
   }
   const std::unique_ptr<Target> target = MakeTarget(options);
+  // What was prepared is taken back, also after a failure, unless it shall stay.
   const Status prepared = target->Prepare(PlanFlows(options));
   const int exit_code =
       prepared.ok() ? Measure(options, target.get(), streams) : Fail(prepared, streams);

@@ -25,6 +25,7 @@ int BeginToConnect(const sockaddr* address) {
   const int fd =
       socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
   if (fd < 0) return -errno;
+  // Nagle's delay would be measured as latency of the server.
   const int on = 1;
   if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0 &&
       (connect(fd, address, size) == 0 || errno == EINPROGRESS)) {
@@ -41,6 +42,7 @@ void Connection::Open(uv_loop_t* loop, const sockaddr* address) {
   fd_ = BeginToConnect(address);
   if (fd_ < 0) return owner_->OnLost(this, SystemError("could not be opened", fd_));
   poll_.data = this;
+  // Not open_ yet, so Close would leave the descriptor open.
   const int error = uv_poll_init(loop, &poll_, fd_);
   if (error != 0) {
     close(fd_);
@@ -53,6 +55,7 @@ void Connection::Open(uv_loop_t* loop, const sockaddr* address) {
 void Connection::Close() {
   if (!open_) return;
   open_ = false;
+  // libuv first: it must not watch a descriptor that is closed.
   uv_close(reinterpret_cast<uv_handle_t*>(&poll_), nullptr);
   close(fd_);
 }
@@ -81,11 +84,13 @@ void Connection::Poll(int events) {
                  }) == 0);
 }
 
-// After an error libuv looks no more; connecting, receiving or sending tells which it is.
+// After an error libuv looks no more, so it is asked again. Connecting, receiving or sending tells
+// which error it was.
 void Connection::OnEvents(bool error, int events) {
   if (!connected_) return OnConnected();
   if (error) Poll(unsent_.empty() ? UV_READABLE : UV_READABLE | UV_WRITABLE);
   if (!unsent_.empty() && (error || (events & UV_WRITABLE) != 0)) SendUnsent();
+  // Named to the turn once, until it takes the socket.
   if (!open_ || readable_ || (!error && (events & UV_READABLE) == 0)) return;
   readable_ = true;
   turn_->Readable(this);
@@ -99,11 +104,14 @@ void Connection::OnConnected() {
   if (error != 0) return Lose(SystemError("could not be opened", -error));
   connected_ = true;
   Poll(UV_READABLE);
+  // The greeting leaves at once: it is not part of the load.
   protocol_->Greet(&out_);
   SendNow(channel_->Send(out_.view()));
 }
 
 void Connection::Flush() {
+  // With unsent bytes the new ones stay in out_, in order, until the socket has taken the rest
+  // (SendUnsent).
   if (open_ && unsent_.empty() && !out_.empty()) turn_->Send(this, channel_->Send(out_.view()));
 }
 
@@ -116,6 +124,8 @@ void Connection::SendNow(std::string_view for_socket) {
 void Connection::Sent(ssize_t result, std::string_view bytes) {
   if (!open_) return;
   if (result < 0 && !IsAgain(result)) return LoseBy(result);
+  // What the socket did not take is kept as it is for the socket: it went through the channel
+  // already.
   if (result > 0) bytes.remove_prefix(static_cast<size_t>(result));
   Keep(bytes);
   out_.Clear();
@@ -123,6 +133,7 @@ void Connection::Sent(ssize_t result, std::string_view bytes) {
 
 void Connection::Keep(std::string_view for_socket) {
   if (for_socket.empty()) return;
+  // Only while bytes wait, since a socket is nearly always writable.
   if (unsent_.empty()) Poll(UV_READABLE | UV_WRITABLE);
   unsent_ += for_socket;
 }
@@ -145,6 +156,8 @@ bool Connection::TakeReadable() {
 }
 
 void Connection::Received(ssize_t result, std::string_view bytes) {
+  // One look at the clock for all answers of the receive, before the first is taken. Time that an
+  // answer lay in the socket counts as latency.
   const Moment now = Now();
   if (!open_ || IsAgain(result)) return;
   if (result <= 0) return LoseBy(result);
@@ -155,12 +168,14 @@ void Connection::Received(ssize_t result, std::string_view bytes) {
 }
 
 void Connection::TakeBytes(std::string_view bytes, const Moment& now) {
+  // Nearly always whole answers, which are taken from the receive buffer without a copy.
   if (rest_.empty()) {
     rest_.assign(bytes.substr(TakeAnswers(bytes, now)));
   } else {
     rest_.append(bytes);
     rest_.erase(0, TakeAnswers(rest_, now));
   }
+  // Lanes that the answers freed start together, behind all of them.
   if (open_) owner_->OnAnswersTaken(this, now);
 }
 

@@ -41,8 +41,12 @@ Status AllowOpenFiles(uint64_t files) {
 }  // namespace
 
 Status Driver::Run() {
+  // Happy path: the sockets are allowed, the server is found, all connections are opened and
+  // greeted (OnGreeted), the load starts (Start), is counted after the warm-up (BeginCounting)
+  // until its end (EndCounting), and the last answers are awaited (CheckDone).
   const size_t connections = plan_.connections + (plan_.expire_rate > 0 ? 1 : 0);
   NOWCALLS_RETURN_IF_ERROR(AllowOpenFiles(connections + kDescriptorsBesides));
+  // Found once: a host name with a dead address is not tried by each of 10,000 connections.
   const Result<sockaddr_storage> address =
       ReachableAddress(plan_.peer, BoottimeMs() + kConnectTimeoutMs);
   if (!address.ok()) {
@@ -57,6 +61,7 @@ Status Driver::Run() {
   } else {
     End(ready);
   }
+  // Runs until End has closed every handle, also after a failure.
   uv_run(&loop_, UV_RUN_DEFAULT);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
   return status_;
@@ -65,6 +70,8 @@ Status Driver::Run() {
 void Driver::MakeConnections(uint32_t connections) {
   if (plan_.workload) workload_.emplace(*plan_.workload, plan_.flows, &result_->load);
   if (plan_.expire_rate > 0) {
+    // Tokens that expire come from a load of their own, on the last connection: one lane for each
+    // acquire of a second.
     WorkloadOptions options;
     options.lanes = plan_.expire_rate;
     options.arrivals_per_s = plan_.expire_rate;
@@ -90,6 +97,7 @@ Status Driver::OpenLoop() {
   NOWCALLS_CHECK(uv_timer_start(
                      &tick_, [](uv_timer_t* t) { static_cast<Driver*>(t->data)->OnTick(); },
                      kTickMs, kTickMs) == 0);
+  // Runs behind the sockets of each turn, when all of them have been looked at.
   NOWCALLS_CHECK(uv_check_init(&loop_, &turn_end_) == 0);
   NOWCALLS_CHECK(uv_check_start(&turn_end_, [](uv_check_t* check) {
                    static_cast<Driver*>(check->data)->OnTurnEnd();
@@ -103,12 +111,14 @@ Status Driver::OpenLoop() {
                        [](uv_signal_t* s, int) { static_cast<Driver*>(s->data)->OnSignal(); },
                        numbers[i]) == 0);
   }
-  // The end of the turn does what has become due.
+  // The alarm only wakes the loop: the end of the turn does what has become due.
   return alarm_.Start(&loop_, [] {});
 }
 
 void Driver::OpenConnections() {
   SetPhaseTimer(kConnectTimeoutMs * kMsNs);
+  // At most kConnectingMax at a time, so the server's backlog does not overflow. Each greeting
+  // opens the next, and restarts the timeout.
   while (phase_ == Phase::kConnecting && opened_ < connections_.size() &&
          opened_ - greeted_ < kConnectingMax) {
     connections_[opened_++]->Open(&loop_, reinterpret_cast<const sockaddr*>(&address_));
@@ -125,6 +135,8 @@ void Driver::Start() {
   const Moment now = Now();
   result_->connect_ns = now.ns - opened_ns_;
   phase_ = Phase::kWarmingUp;
+  // The interval is set before the load starts: what was due in the warm-up is not counted, even if
+  // it is answered later.
   const int64_t begin_ns = now.ns + plan_.warm_up_ns;
   const bool until_done = plan_.workload && plan_.workload->cycles_max > 0;
   const int64_t end_ns = until_done ? Workload::kNever : begin_ns + plan_.duration_ns;
@@ -137,6 +149,8 @@ void Driver::Start() {
 
 void Driver::BeginCounting() {
   phase_ = Phase::kCounting;
+  // CPU and memory are those of the counted interval. The timer of the warm-up may be late, so the
+  // rest is measured from the interval's own end.
   result_->before = ReadUsage();
   const bool until_done = plan_.workload && plan_.workload->cycles_max > 0;
   uv_timer_stop(&phase_timer_);
@@ -149,7 +163,9 @@ void Driver::EndCounting() {
   result_->load.EndAt(now.ns);
   result_->expiring.EndAt(now.ns);
   result_->counted_ns = result_->load.end_ns() - result_->load.begin_ns();
+  // Before the last answers: awaiting them is not counted.
   result_->after = ReadUsage();
+  // Requests that were due within the interval still count with their latency, so they are awaited.
   ForEachWorkload([&now](Workload* load) { load->Finish(now); });
   SetPhaseTimer(kLastAnswersTimeoutMs * kMsNs);
   Flush();
@@ -177,13 +193,15 @@ void Driver::OnPhaseTimer() {
   }
 }
 
-// Once a turn: takes what answers have come and are not taken yet.
+// Once a turn.
 void Driver::OnTurnEnd() {
+  // Answers first, which make new requests; then what is due; then all of it leaves together.
   sockets_.Receive();
   if (phase_ == Phase::kConnecting || phase_ == Phase::kClosing) return;
   const int64_t next_due_ns = AdvanceWorkloads();
   Flush();
-  if (phase_ == Phase::kClosing) return;  // It has found a connection lost.
+  // A send has found a connection lost: the run has ended.
+  if (phase_ == Phase::kClosing) return;
   alarm_.Set(next_due_ns);
   CheckDone();
 }
@@ -212,6 +230,7 @@ void Driver::Flush() {
 
 void Driver::CheckDone() {
   if (phase_ == Phase::kCounting && workload_ && plan_.workload->cycles_max > 0) {
+    // A fill ends with its first refusal: the rest of its tokens would be refused, too.
     const bool refused = workload_->refused() + result_->load.errors_ever() > 0;
     if (refused || workload_->idle()) return EndCounting();
   }
@@ -227,6 +246,8 @@ void Driver::OnTick() {
 
 Status Driver::CheckBehind() {
   const int64_t now_ns = MonotonicNs();
+  // A schedule that nobody keeps would run for its whole time and show the length of the queue, not
+  // the server.
   if (workload_ && workload_->IsBehind(now_ns, plan_.behind_ns_max)) {
     const bool waits = workload_->waiting() > 0;
     return CannotKeepUp(*workload_, now_ns,
@@ -280,6 +301,7 @@ void Driver::Show() const {
 }
 
 void Driver::OnSignal() {
+  // Once: a second signal finds no handler and ends the process.
   for (uv_signal_t& signal : signals_) uv_signal_stop(&signal);
   result_->interrupted = true;
   if (phase_ == Phase::kCounting) return EndCounting();
@@ -294,6 +316,7 @@ bool Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment
 
 void Driver::OnAnswersTaken(Connection* connection, const Moment& now) {
   if (IsExpiring(*connection)) return expiring_->StartWaiting(0, now);
+  // The first receive may bring the greeting, before the load has started.
   if (workload_ && phase_ != Phase::kConnecting) workload_->StartWaiting(connection->number(), now);
 }
 
@@ -308,6 +331,7 @@ void Driver::End(const Status& status) {
   phase_ = Phase::kClosing;
   status_ = status;
   for (const auto& connection : connections_) connection->Close();
+  // Closing all handles is what lets uv_run return.
   uv_walk(
       &loop_,
       [](uv_handle_t* handle, void*) {

@@ -33,6 +33,7 @@ int WriteAll(int descriptor, std::string_view bytes) {
 
 int Main(int argc, const char* const* argv) {
   OccupyStandardDescriptors();
+  // A reader that leaves makes the write fail with EPIPE, which ends with 74 and a message.
   ::signal(SIGPIPE, SIG_IGN);
   const Streams streams{
       [](std::string_view bytes) { return WriteAll(STDOUT_FILENO, bytes); },

@@ -25,6 +25,7 @@ void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/
   const int64_t id = setup_->flows[flow].id;
   switch (setup_->operation) {
     case Operation::kAcquire: {
+      // A request id as clients send it; without one no acquire could be asked again.
       wire::AcquireParams acquire{.flow_id = id, .count = 1};
       if (setup_->next_request_id != 0) acquire.request_id = setup_->next_request_id++;
       if (!setup_->values.empty()) acquire.param = setup_->NextValue();
@@ -62,9 +63,12 @@ Protocol::Outcome NowcallsProtocol::Take(std::string_view* input, Answer* answer
 }
 
 bool NowcallsProtocol::TakeCommon(std::string_view* input, Answer* answer) {
+  // The short way for nearly all answers of a load, so that a dear decoder is not taken for a slow
+  // server. Whatever does not fit exactly is left to the general way.
   std::string_view rest = *input;
   wire::CommonReply reply;
   if (!wire::TakeCommonReply(&rest, &reply)) return false;
+  // The msgid tells the lane and what was asked, so no table of requests is kept.
   const bool of_release = reply.msgid % 2 != 0;
   if (of_release != (reply.status == TokenStatus::kReleaseOk)) return false;
   *input = rest;
@@ -84,6 +88,7 @@ Status NowcallsProtocol::Read(std::string_view message, Answer* answer) {
   if (!response.ok()) return response.status();
   answer->lane = response->msgid / 2;
   if (response->error) {
+    // The answer's views point into it until the next Take.
     response_ = *std::move(response);
     SetError(wire::ErrorCodeName(response_.error->code), response_.error->message, answer);
     return {};

@@ -41,6 +41,7 @@ std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
   for (size_t i = begin; i < end; ++i) {
     const Flow& flow = flows[i];
     const auto lifetime_ms = static_cast<double>(flow.lifetime_ms);
+    // The server multiplies by the factor: rounded up, no token ends before its time.
     const auto timeout_ms = static_cast<int64_t>(std::ceil(lifetime_ms / timeout_factor));
     const int64_t offline_ms =
         flow.client_offline_ms > 0 ? flow.client_offline_ms : flow.lifetime_ms;
@@ -62,6 +63,7 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
   Result<std::unique_ptr<client::BlockingClient>> client = Connect(options_);
   if (!client.ok()) return client.status();
   NOWCALLS_RETURN_IF_ERROR(ReadFacts(client->get()));
+  // A namespace for each message of rules. What was loaded before a failure is known to CleanUp.
   for (size_t begin = 0; begin < flows.size(); begin += kRulesPerNamespace) {
     const size_t end = std::min(begin + kRulesPerNamespace, flows.size());
     const std::string suffix = begin == 0 ? "" : "." + std::to_string(begin / kRulesPerNamespace);
@@ -110,6 +112,7 @@ Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {
   if (!timeout_factor.ok()) return timeout_factor.status();
   facts_ = {*version, *durability};
   timeout_factor_ = *timeout_factor;
+  // Written so that NaN is refused, too.
   if (!(timeout_factor_ >= 1 && timeout_factor_ <= kTimeoutFactorMax)) {
     return Status::Unavailable("the server's info is not understood: resource_timeout_factor is " +
                                std::to_string(timeout_factor_));
@@ -127,6 +130,7 @@ Status NowcallsTarget::LoadRules(const std::string& name_space, const std::strin
   Status status =
       loaded.status().WithContext("the rules of namespace '" + name_space + "' cannot be loaded");
   if (status.code() != StatusCode::kAlreadyExists) return status;
+  // Another source has rules in the namespace, or a flow id is taken.
   return {status.code(), status.message() +
                              "; choose a namespace that has no rules of its own with --namespace "
                              "NS, and flow ids that no other has with --first-flow ID"};
@@ -141,6 +145,8 @@ Status NowcallsTarget::CleanUp() {
   if (loaded_.empty()) return {};
   Result<std::unique_ptr<client::BlockingClient>> client = Connect(options_);
   if (!client.ok()) return client.status();
+  // An empty set takes a namespace's rules out of force. Those that remain after a failure are
+  // named by LeftBehind.
   for (; !loaded_.empty(); loaded_.pop_back()) {
     const Result<uint64_t> removed = (*client)->RulesLoad(loaded_.back(), "[]");
     if (!removed.ok()) {

@@ -39,6 +39,7 @@ double ArrivalsPerSecond(const Options& options) {
 }
 
 uint32_t LanesOf(const Options& options) {
+  // A closed loop's held tokens are part of in_flight; only a schedule goes on beside them.
   if (options.rate == 0 || options.hold_ms == 0) return options.in_flight;
   const double held = ArrivalsPerSecond(options) / options.connections *
                       static_cast<double>(options.hold_ms) / 1000;
@@ -55,6 +56,7 @@ DriverPlan PlanRun(const Options& options) {
   plan.flows = FlowPicker(0, options.flows, options.flow_distribution, options.seed);
   if (options.command == Command::kIdle) return plan;
   if (options.command == Command::kFill) {
+    // Closed loop, no release: each cycle is one token.
     plan.workload = WorkloadOptions{options.in_flight, 0, options.tokens, 0, false};
     return plan;
   }

@@ -26,6 +26,7 @@ double Seconds(const timeval& time) {
 Result<double> CpuSecondsOf(const std::string& stat, int64_t ticks_per_s) {
   // PID (NAME) STATE and 10 more fields, then utime and stime; proc(5).
   constexpr int kFieldsBetween = 11;
+  // The last bracket: the name may have brackets and blanks.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return Status::NotFound("no such process");
   std::istringstream fields(stat.substr(name_end + 1));

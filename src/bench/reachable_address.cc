@@ -10,6 +10,7 @@
 namespace nowcalls::bench {
 
 Result<sockaddr_storage> ReachableAddress(const HostPort& peer, int64_t deadline_ms) {
+  // The connection is only a test, and is closed again.
   const Result<client::Socket> connected = client::Socket::Connect(peer, deadline_ms);
   if (!connected.ok()) return connected.status();
   sockaddr_storage found{};

@@ -14,6 +14,7 @@ void Recorder::Count(int64_t begin_ns, int64_t end_ns) {
   begin_ns_ = begin_ns;
   end_ns_ = end_ns;
   second_end_ns_ = begin_ns + kSecondNs;
+  // Reserved for an hour, so that no second of a usual run allocates.
   constexpr int64_t kSecondsReserved = 3600;
   seconds_.reserve(
       static_cast<size_t>(std::min((end_ns - begin_ns) / kSecondNs + 1, kSecondsReserved)));
@@ -41,6 +42,7 @@ void Recorder::Failed(std::string_view name, std::string_view text, int64_t now_
 
 std::vector<SecondRow> Recorder::TakeSeconds(int64_t now_ns) {
   if (begin_ns_ > now_ns) return {};
+  // Seconds without answers are completed, too, up to the last of the interval, which may be short.
   const int64_t last_ns = std::min(now_ns, end_ns_ - 1);
   if (last_ns >= second_end_ns_) CloseSeconds(last_ns);
   CloseSecond();

@@ -61,6 +61,7 @@ std::string RedisProtocol::KeyOf(std::string_view name_space, int64_t flow_id) {
 RedisProtocol::Setup::Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
                             std::string_view script_sha, uint64_t first_token)
     : next_token(first_token) {
+  // Times and tokens have a fixed number of digits, so a request is written over without moving.
   const std::string no_time(kMsDigits, '0');
   const std::string no_token(kTokenDigits, '0');
   flows.reserve(flow_list.size());
@@ -84,6 +85,8 @@ void RedisProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms,
                             wire::OutputBuffer* out) {
   Setup::Requests& requests = setup_->flows[flow];
   const uint64_t token = setup_->next_token++;
+  // The times stand at the same place in each request. They are written once a millisecond, the
+  // token each time.
   if (wall_ms != requests.wall_ms) {
     char* const end = requests.acquire.data() + requests.acquire.size();
     WriteDecimal(wall_ms, end - kNowFromEnd);
@@ -110,6 +113,8 @@ Protocol::Outcome RedisProtocol::Take(std::string_view* input, Answer* answer) {
   }
   // Answers come in the order of the requests.
   if (answered_ == asked_) return Invalid("it answered what nobody asked");
+  // A ring of the requests in flight tells whose an answer is. It never overflows: lanes + 1 have
+  // room.
   const InFlight& request = ring_[answered_++ & mask_];
   answer->lane = request.lane;
   answer->token = request.token;

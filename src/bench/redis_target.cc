@@ -17,6 +17,7 @@ Result<std::vector<std::string>> Ask(client::Socket* socket, const std::string& 
   std::string input;
   std::vector<std::string> values;
   size_t taken_bytes = 0;
+  // `due` values are to come: an array replaces itself by its elements.
   for (int64_t due = 1; due > 0;) {
     std::string_view rest = input;
     rest.remove_prefix(taken_bytes);
@@ -102,6 +103,7 @@ Status RedisTarget::CleanUp() {
   if (!socket.ok()) return socket.status();
   std::string command;
   AppendRespArray(keys_.size() + 1, &command);
+  // One command deletes all sets with their tokens.
   AppendRespBulk("DEL", &command);
   for (const std::string& key : keys_) AppendRespBulk(key, &command);
   keys_.clear();

@@ -131,6 +131,7 @@ std::string ReportJson(const Options& options, const ServerFacts& facts,
     json["latency_us"] = LatenciesJson(result.load);
     json["seconds"] = SecondsJson(result.seconds);
   }
+  // Also what was granted outside the counted seconds, which `counts` leaves out.
   if (options.command == Command::kFill) {
     json["granted_in_all"] = result.granted_ever;
   }
@@ -140,6 +141,7 @@ std::string ReportJson(const Options& options, const ServerFacts& facts,
   }
   json["client_cpu_s"] = result.after.client_cpu_s - result.before.client_cpu_s;
   json["server"] = ServerUsageJson(options.server_pid, result);
+  // Texts of a server may be no UTF-8; the report stays valid JSON.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -120,7 +120,7 @@ std::string UsageLines(const DriverResult& result) {
   };
   const double client_cpu_s = result.after.client_cpu_s - result.before.client_cpu_s;
   std::string lines = line("client", client_cpu_s) + "\n";
-  // One loop is one core.
+  // One loop is one core. At its limit the client is what was measured.
   if (client_cpu_s > kBusyPart * counted_s) {
     lines += "  the client was busy all the time: the server could do more than it was asked for\n";
   }

@@ -28,6 +28,7 @@ RespOutcome TakeBulk(std::string_view line, std::string_view rest, std::string_v
     return RespOutcome::kValue;
   }
   const auto bytes = static_cast<size_t>(size);
+  // Nothing is taken until the string is whole, so the next call reads the head again.
   if (rest.size() < bytes + kEndOfLine.size()) return RespOutcome::kIncomplete;
   if (rest.substr(bytes, kEndOfLine.size()) != kEndOfLine) return RespOutcome::kInvalid;
   value->kind = RespKind::kBulk;

@@ -14,6 +14,7 @@ void Workload::AddConnection(Protocol* protocol, wire::OutputBuffer* out) {
   connection.out = out;
   connection.lanes.resize(options_.lanes);
   connection.free.resize(options_.lanes);
+  // A stack with lane 0 on top: few lanes are touched while few are in use.
   for (uint32_t i = 0; i < options_.lanes; ++i) connection.free[i] = options_.lanes - 1 - i;
   connections_.push_back(std::move(connection));
 }
@@ -22,13 +23,17 @@ void Workload::Start(const Moment& now) {
   start_ns_ = now.ns;
   unanswered_since_ns_ = now.ns;
   touched_.reserve(connections_.size());
+  // Every lane may hold a token, so the ring never grows. A power of two makes its index a mask.
   held_.resize(std::bit_ceil(connections_.size() * options_.lanes));
   for (uint32_t i = 0; i < connections_.size(); ++i) StartWaiting(i, now);
   Advance(now);
 }
 
 void Workload::Advance(const Moment& now) {
+  // Releases first: they free lanes for arrivals of the same moment.
   ReleaseHeld(now);
+  // Arrivals go to the connections in turn. Nothing is stored for one that waits: arrived_ and the
+  // connection's count say when its next request was due.
   while (open_loop() && !finished_ && ArrivalNs(arrived_) <= now.ns) {
     const auto connection = static_cast<uint32_t>(arrived_ % connections_.size());
     ++arrived_;
@@ -58,10 +63,13 @@ bool Workload::Fits(AnswerKind kind, LaneState state) {
 bool Workload::OnAnswer(uint32_t connection, const Answer& answer, const Moment& now) {
   if (answer.lane >= options_.lanes) return false;
   Lane& lane = connections_[connection].lanes[answer.lane];
+  // The lane says what it asked; another kind of answer means that client and server disagree.
   if (!Fits(answer.kind, lane.state)) return false;
   switch (answer.kind) {
     case AnswerKind::kGranted:
       ++granted_;
+      // A latency runs from the moment the request was due, so waiting for a lane and sending
+      // count.
       recorder_->Granted(lane.intended_ns, now.ns);
       if (options_.release) {
         lane.token = answer.token;
@@ -83,12 +91,15 @@ bool Workload::OnAnswer(uint32_t connection, const Answer& answer, const Moment&
 void Workload::StartWaiting(uint32_t connection, const Moment& now) {
   Connection& at = connections_[connection];
   if (open_loop()) {
+    // Open loop: the request counts from its place in the schedule, however late it is sent.
     while (!at.free.empty() && Waits(connection)) {
       const int64_t intended_ns = ArrivalNs(NextArrivalOf(connection));
       ++at.arrivals_started;
       StartCycle(connection, intended_ns, now);
     }
   } else {
+    // Closed loop: due now, when the answers before were looked at. So the client's own work on the
+    // other answers of this turn counts, too.
     while (!at.free.empty() && MayStartCycle()) StartCycle(connection, now.ns, now);
   }
 }
@@ -96,7 +107,9 @@ void Workload::StartWaiting(uint32_t connection, const Moment& now) {
 void Workload::Finish(const Moment& now) {
   Advance(now);
   finished_ = true;
+  // Tokens that are granted from now on are released at once, and held ones, too.
   options_.hold_ns = 0;
+  // All become due now, which keeps the ring in order.
   for (uint64_t i = held_begin_; i < held_end_; ++i) {
     held_[i & (held_.size() - 1)].due_ns = now.ns;
   }
@@ -108,12 +121,15 @@ int64_t Workload::BehindNs(int64_t now_ns) const {
   int64_t oldest_ns = now_ns;
   for (uint32_t i = 0; i < connections_.size(); ++i) {
     oldest_ns = std::min(oldest_ns, OldestInFlightNs(connections_[i]));
+    // Only the next arrival of each connection: those behind it were due later.
     if (Waits(i)) oldest_ns = std::min(oldest_ns, ArrivalNs(NextArrivalOf(i)));
   }
   return now_ns - oldest_ns;
 }
 
 bool Workload::IsBehind(int64_t now_ns, int64_t behind_ns_max) {
+  // Cheap nearly always: no request that was due before unanswered_since_ns_ is unanswered, so
+  // while it is recent enough nothing is looked at.
   if (!open_loop() || unanswered_since_ns_ >= now_ns - behind_ns_max) return false;
   const int64_t behind_ns = BehindNs(now_ns);
   // What is sent from now on may have been due by now.
@@ -155,6 +171,7 @@ void Workload::StartCycle(uint32_t connection, int64_t intended_ns, const Moment
   ++busy_lanes_;
   ++cycles_started_;
   Lane& lane = at.lanes[number];
+  // The state comes before the request: the answer must find it.
   lane = {intended_ns, 0, flows_.Next(), LaneState::kAcquiring};
   recorder_->Started(intended_ns, now.ns);
   at.protocol->Acquire(number, lane.flow, now.wall_ms, at.out);
@@ -162,6 +179,7 @@ void Workload::StartCycle(uint32_t connection, int64_t intended_ns, const Moment
 }
 
 void Workload::Hold(uint32_t connection, uint32_t lane, const Moment& now) {
+  // Not held: the release is due at the look at the clock that took the grant.
   if (options_.hold_ns == 0) return Release(connection, lane, now.ns, now);
   connections_[connection].lanes[lane].state = LaneState::kHolding;
   NOWCALLS_CHECK(held_end_ - held_begin_ < held_.size());
