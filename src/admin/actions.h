@@ -1,8 +1,8 @@
-// What nowcalls-admin does to many tokens at once, or to a rule, on a running server: reclaims of a
-// client or a flow, purges, drains.
+// Actions on many tokens, or on a rule, of a running server: reclaims of a client, a flow or a
+// namespace, purges, drains.
 //
 // Thread: one. The server does a bounded piece a call; this loops. A reclaim ends when as many
-// tokens are taken back as were out when it began, so that it also ends while others acquire.
+// tokens are back as were out at its beginning.
 #ifndef NOWCALLS_ADMIN_ACTIONS_H_
 #define NOWCALLS_ADMIN_ACTIONS_H_
 
@@ -18,28 +18,25 @@ namespace nowcalls::admin {
 
 bool IsAction(Command command);
 
-// What an action is about to take back.
+// What an action will take back.
 struct Affected {
   std::string whose;  // "flow 7", "client 'a' of namespace 'shop'"
   uint64_t tokens = 0;
   uint64_t now_calls = 0;
 };
 
-// Asks the server; of a drain it asks nothing. kNotFound when there is nothing to take back.
-// REQUIRES: IsAction.
+// kNotFound: nothing to take back. A drain asks nothing. REQUIRES: IsAction.
 Result<Affected> FindAffected(const Arguments& arguments, client::BlockingClient* client);
 
-// kInvalidArgument: the command must be confirmed, --yes is not given, and there is no terminal to
-// ask at.
+// kInvalidArgument: no --yes, and no terminal to confirm at.
 Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
                         const Streams& streams);
 
-// What an action came to. Of one without an answer (kOutcomeUnknown) nobody knows whether it was
-// carried out, so the message says how to find out.
+// For kOutcomeUnknown adds how to find out whether it was carried out.
 Status MaybeDone(const Arguments& arguments, const Status& failed);
 
-// Does what the arguments ask, after confirmation where it is due. What to print, a line.
-// REQUIRES: IsAction and CheckConfirmable.
+// Acts, after confirmation if it is due. Returns the line to print. REQUIRES: IsAction,
+// CheckConfirmable.
 Result<std::string> Act(const Arguments& arguments, const Affected& affected,
                         const Streams& streams, client::BlockingClient* client);
 

@@ -44,21 +44,21 @@ enum class Command {
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
-// The environment's defaults for --server and --format.
+// Defaults for --server and --format.
 inline constexpr char kServerVariable[] = "NOWCALLS_SERVER";
 inline constexpr char kFormatVariable[] = "NOWCALLS_FORMAT";
 
 struct Arguments {
   Command command = Command::kDump;
 
-  // Where from: exactly one of them is not empty, or none for commands that need no source.
+  // One of both, or none for commands without a source.
   std::string data_dir;
   std::string server;  // What the environment says, or kDefaultServer, unless told otherwise.
   int64_t timeout_ms = 5000;  // An hour for a backup.
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
   bool wide = false;             // Tables show every column, and text in full.
-  // Its name_space also serves stat, sessions, rules list and sources; its client_id sessions.
+  // name_space: also of stat, sessions, rules list and sources; client_id: of sessions.
   TokenFilter filter;
   std::optional<bool> online;  // Of sessions.
   bool busy = false;           // Of stat: only flows with tokens or waiters.
@@ -89,7 +89,7 @@ struct ParsedArguments {
   std::string err;  // What is wrong with the command line.
 };
 
-// The values of kServerVariable and kFormatVariable; empty when they are not set.
+// Empty when not set.
 struct Environment {
   std::string_view server;
   std::string_view format;

@@ -1,7 +1,6 @@
-// What nowcalls-admin does about backups: has one made by a running server, makes one of a ledger
-// at rest, restores one.
+// Backups: by a running server, of a ledger at rest, restores.
 //
-// Thread: one. What does something returns what to print when it is done.
+// Thread: one. Each returns the text to print.
 #ifndef NOWCALLS_ADMIN_BACKUPS_H_
 #define NOWCALLS_ADMIN_BACKUPS_H_
 
@@ -13,13 +12,13 @@
 
 namespace nowcalls::admin {
 
-// kIoError: the server tried and failed, and has removed what it had made.
+// kIoError: the server failed, and removed its copy.
 Result<std::string> BackupLive(const Arguments& arguments, client::BlockingClient* client);
 Result<std::string> BackupAtRest(const Arguments& arguments);
 Result<std::string> Restore(const Arguments& arguments);
 
-// Whether a restore would take the manifest of the backup in `data_dir`, and if not, what `restore`
-// says of it. OK when there is none: the store notes what is only half a backup.
+// Whether a restore would take the manifest in `data_dir`; Ok if there is none: the store notes
+// half a backup.
 Status CheckManifestOf(const std::string& data_dir);
 
 }  // namespace nowcalls::admin

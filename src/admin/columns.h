@@ -1,7 +1,7 @@
-// The columns of every listing, defined once for all formats and both sources.
+// The columns of every listing, for all formats and both sources.
 //
-// Thread: any. A column has a name (the key in jsonl, the header in csv; stable, since scripts read
-// it), a title for tables, a kind, and a getter. New columns go at the end of the raw formats.
+// Thread: any. A column's name is the key in jsonl and the header in csv: stable, since scripts
+// read it. New columns go last in the raw formats.
 #ifndef NOWCALLS_ADMIN_COLUMNS_H_
 #define NOWCALLS_ADMIN_COLUMNS_H_
 
@@ -28,7 +28,7 @@ struct RuleRow {
   bool draining = false;
 };
 
-// As `rules list` shows it; lives no longer than the row.
+// Lives no longer than the row.
 struct ListedRule {
   const RuleRow& row;
   std::string max_per_client;  // core::MaxPerClientText
@@ -38,12 +38,12 @@ struct ListedRule {
 template <typename Row>
 struct Column {
   ColumnInfo info;
-  // Views in the cell point into the row or to literals.
+  // Views point into the row or to literals.
   Cell (*get)(const Row& row);
 };
 
-// The columns of a row type: TokenRow, FlowRow, ParamRow, WaiterRow, SessionRow, HistoryRow
-// (wire/rows.h), ListedRule.
+// Row types: TokenRow, FlowRow, ParamRow, WaiterRow, SessionRow, HistoryRow (wire/rows.h),
+// ListedRule.
 template <typename Row>
 std::span<const Column<Row>> ColumnsOf();
 template <>
@@ -61,7 +61,6 @@ std::span<const Column<wire::HistoryRow>> ColumnsOf();
 template <>
 std::span<const Column<ListedRule>> ColumnsOf();
 
-// Rows of one type on their way to the output.
 template <typename Row>
 class Listing {
  public:
@@ -72,7 +71,7 @@ class Listing {
     writer_ = MakeRowWriter(format, infos, now_ms, out);
   }
 
-  // Fails once the output has failed, so that a walk ends there.
+  // Fails once the output has failed, which ends a walk.
   Status Add(const Row& row) {
     for (size_t i = 0; i < columns_.size(); ++i) cells_[i] = columns_[i].get(row);
     writer_->Write(cells_);
@@ -88,8 +87,8 @@ class Listing {
   Output* out_;
 };
 
-// Formats what `walk(sink)` shows. Rows that came before a failure are printed; without any, so is
-// no header.
+// Formats what `walk(sink)` shows. Rows before a failure are printed; without any, neither is a
+// header.
 template <typename Row, typename Walk>
 Status PrintRows(Format format, int64_t now_ms, Output* out, Walk walk) {
   std::optional<Listing<Row>> listing;
@@ -104,7 +103,7 @@ Status PrintRows(Format format, int64_t now_ms, Output* out, Walk walk) {
 // "global" or "avg_local".
 std::string_view ThresholdTypeName(core::ThresholdType type);
 
-// Sentinel's form of the rule, with the namespace in front: one line of JSON.
+// One line of JSON in Sentinel's form, the namespace in front.
 std::string RuleRowToJson(const RuleRow& row);
 
 }  // namespace nowcalls::admin

@@ -1,4 +1,4 @@
-// The commands of nowcalls-admin, each from its arguments to an exit code.
+// The commands of nowcalls-admin, from arguments to exit code.
 //
 // Thread: one.
 #ifndef NOWCALLS_ADMIN_COMMANDS_H_
@@ -25,38 +25,36 @@ struct Streams {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   bool in_is_terminal = false;
-  // The next line of stdin, without its end; empty at the end. Called only if it is a terminal.
+  // The next line of stdin; empty at the end. Called on a terminal only.
   std::function<std::string()> read_line = nullptr;
 };
 
-// Does what the arguments ask and returns the exit code (base/exit_codes.h). What goes wrong is
-// printed to `err`, but for a failure of `out`, which the caller finds in its status.
+// Returns the exit code (base/exit_codes.h). Errors go to `err`, but a failure of `out` stays in
+// its status.
 int Run(const Arguments& arguments, const Streams& streams);
 
-// The listing commands (dump, stat, flow, tokens, sessions, history, rules list), for any source.
+// dump, stat, flow, tokens, sessions, history, rules list.
 Status PrintListing(const Arguments& arguments, Format format, Source* source, Output* out);
 
-// `rules diff` for any source. True when a load would change nothing.
+// True: a load would change nothing.
 Result<bool> PrintRulesDiff(const Arguments& arguments, Format format,
                             const core::ParsedRules& file, Source* source, Progress* progress,
                             const Streams& streams);
 Result<RulesDiff> DiffAgainst(Source* source, const std::string& name_space,
                               const core::ParsedRules& file);
 
-// `rules sources` for any source.
 // `now_ms`: of the ledger clock.
 Status PrintRulesSources(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
                          Output* out);
 
-// `info`, from the encoded answer of a server.
+// `encoded`: the server's answer.
 Status PrintInfo(Format format, std::string_view encoded, Output* out);
 
-// `verify` for any store: prints problems and a summary. True when there are no problems; a failure
-// when the ledger cannot be read to its end.
+// True: no problems. A failure: the ledger cannot be read to its end.
 Result<bool> PrintVerify(const Arguments& arguments, store::LedgerSource* store, Progress* progress,
                          const Streams& streams);
 
-// `repair`: prints what was lost, changed and kept.
+// Prints what was lost, changed and kept.
 Status PrintRepair(const Arguments& arguments, Output* out);
 
 }  // namespace nowcalls::admin

@@ -1,4 +1,4 @@
-// What a set of rules comes to, for the person who wrote it: `rules check` and `rules load`.
+// The effect of rules, for their author: `rules check` and `rules load`.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_ADMIN_EFFECTIVE_RULES_H_
@@ -12,13 +12,12 @@
 
 namespace nowcalls::admin {
 
-// A table with a line for each rule: level or rate, how long a call may last, offline time, and
-// what happens when it is full. An asterisk marks what is as by default. A legend follows, with the
-// flows that nothing limits without a server and the first values that have limits of their own.
-// Empty without rules. Fits 80 columns unless numbers are longer than a rule needs.
+// A table, a line a rule, and a legend; an asterisk marks defaults. Names the first flows that
+// nothing limits without a server, and the first values with limits of their own. Empty without
+// rules.
 std::string EffectiveRulesText(const std::vector<core::Rule>& rules);
 
-// The line on stderr about a load that removes rules in force, or would; empty: it removes none.
+// On stderr, for a load that removes rules; empty: none.
 std::string RemovalWarning(size_t removed);
 
 }  // namespace nowcalls::admin

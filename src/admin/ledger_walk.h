@@ -1,9 +1,8 @@
-// LedgerWalk: one pass over a ledger that keeps what is small (clock, rules, sessions) and shows
-// what is not (tokens) as it goes by.
+// LedgerWalk: one pass over a ledger. Keeps clock, rules and sessions, and shows tokens as they go
+// by.
 //
-// Thread: one. A record that does not decode, or a family that cannot be read to its end, is
-// counted and the walk goes on, so that an operator sees what is left of a damaged ledger;
-// damage() then says so. Damage behind all that is wanted ends it, uncounted.
+// Thread: one. Damage is counted and stepped over; damage() tells it. Damage behind all that is
+// wanted ends the walk, uncounted.
 #ifndef NOWCALLS_ADMIN_LEDGER_WALK_H_
 #define NOWCALLS_ADMIN_LEDGER_WALK_H_
 
@@ -26,37 +25,36 @@ namespace nowcalls::admin {
 
 class LedgerWalk : public store::LedgerVisitor {
  public:
-  // How far to go; all that comes on the way is kept.
+  // How far to go; what comes before is kept.
   enum class Until { kSeal, kRules, kSessions, kHistory, kEnd };
   using TokenSink = std::function<Status(const ledger::Token& token)>;
 
   LedgerWalk(Until until, Progress* progress, TokenSink tokens = nullptr)
       : until_(until), progress_(progress), tokens_(std::move(tokens)) {}
 
-  // Shows the history too, oldest first; without a sink it is passed over.
+  // Shows the history, oldest first; without a sink it is passed over.
   using HistorySink = std::function<Status(const ledger::HistoryEntry& entry)>;
   void set_history(HistorySink sink) { history_ = std::move(sink); }
 
-  // Walks. The failure of the store or of the token sink; Ok for damage that was stepped over.
+  // The failure of the store or the token sink; Ok for damage that was stepped over.
   Status Run(store::LedgerSource* store);
 
-  // kCorruption when something could not be read or does not belong together; Ok otherwise.
+  // kCorruption: something was unreadable, or does not belong together.
   Status damage() const;
-  // Whether all is there but for a history that nobody asked to see: then sums are what they are.
+  // All is there but a history that nobody asked for, so sums are right.
   bool whole() const { return damaged_ == damaged_history_; }
-  // Counts damage that the caller found.
+  // Damage that the caller found.
   void AddDamage(Status what);
 
-  // The ledger clock's now, recovered as the server would. The seal's time is the latest in the
-  // ledger: it is written behind the tokens of its batch.
+  // The ledger clock, recovered as a server would.
   int64_t NowMs(const ClockSample& machine) const;
 
-  // Of the format; 0: there is no record of it.
+  // 0: no record.
   uint32_t format_version() const { return format_version_; }
   const std::optional<ledger::Seal>& seal() const { return seal_; }
   const std::vector<ledger::NamespaceEntry>& namespaces() const { return namespaces_; }
   const std::vector<ledger::RuleEntry>& rules() const { return rules_; }
-  // nullptr when the ledger has no such session.
+  // nullptr: no such session.
   const ledger::Session* FindSession(SessionId id) const;
   // By session id.
   const absl::flat_hash_map<uint64_t, ledger::Session>& sessions() const { return sessions_; }

@@ -1,8 +1,7 @@
 // LiveSource: answers from a running server, page by page.
 //
-// Thread: one. Rows that begin or end between two pages may or may not be seen; each page is true
-// for its moment. A listing that rests for longer than the server's listing_idle_ms (a pager that
-// waits) loses its cursor and ends with an error.
+// Thread: one. Each page is true for its moment. A listing that pauses longer than the server's
+// listing_idle_ms loses its cursor and fails.
 #ifndef NOWCALLS_ADMIN_LIVE_SOURCE_H_
 #define NOWCALLS_ADMIN_LIVE_SOURCE_H_
 
@@ -21,7 +20,7 @@ Result<std::vector<wire::FlowRow>> AskFlow(const FlowChoice& choice,
 
 class LiveSource : public Source {
  public:
-  // `client` and `progress` outlive the source.
+  // Both outlive the source.
   LiveSource(client::BlockingClient* client, Progress* progress)
       : client_(client), progress_(progress) {}
 
@@ -42,7 +41,7 @@ class LiveSource : public Source {
   Status Namespaces(const RowSink<wire::NamespaceRow>& sink) override;
 
  private:
-  // Matching tokens, oldest first, at most `limit`.
+  // Oldest first.
   Status ListTokens(const TokenFilter& filter, size_t limit, const RowSink<wire::TokenRow>& sink);
 
   client::BlockingClient* client_;

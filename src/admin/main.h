@@ -1,4 +1,4 @@
-// The program nowcalls-admin, as a function.
+// nowcalls-admin as a function.
 //
 // Thread: the program's only one. Owns the standard descriptors.
 #ifndef NOWCALLS_ADMIN_MAIN_H_

@@ -1,8 +1,7 @@
 // OfflineSource: answers from a ledger on disk, without its server.
 //
-// Thread: one. Every answer is one pass over the ledger. Tokens stream; what is held is the
-// sessions, the rules, one row a flow and the wanted part of the history, which the server's limits
-// bound.
+// Thread: one. Every answer is one pass. Tokens stream; sessions, rules, a row a flow and the
+// wanted history are held, all bounded by the server's limits.
 #ifndef NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
 #define NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
 
@@ -20,7 +19,7 @@ namespace nowcalls::admin {
 
 class OfflineSource : public Source {
  public:
-  // `store` and `progress` outlive the source. `machine` is the clocks' reading ages count from.
+  // Both outlive the source. Ages count from `machine`.
   OfflineSource(store::LedgerSource* store, const ClockSample& machine, Progress* progress)
       : store_(store), machine_(machine), progress_(progress) {}
 
@@ -42,7 +41,7 @@ class OfflineSource : public Source {
 
  private:
   using FlowRows = std::map<FlowKey, wire::FlowRow>;
-  // The flows with tokens, joined with those that have a rule.
+  // Flows with tokens or a rule.
   Status CollectFlows(FlowRows* rows, Status* damage);
 
   store::LedgerSource* store_;

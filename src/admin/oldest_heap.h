@@ -1,6 +1,6 @@
-// OldestHeap: the N oldest of any number of tokens that come in any order.
+// OldestHeap: the N oldest of tokens in any order.
 //
-// Thread: one. Holds at most N rows, in a heap with the youngest of them on top.
+// Thread: one. Holds at most N rows.
 #ifndef NOWCALLS_ADMIN_OLDEST_HEAP_H_
 #define NOWCALLS_ADMIN_OLDEST_HEAP_H_
 
@@ -17,7 +17,7 @@ class OldestHeap {
 
   void Offer(const wire::TokenRow& row);
 
-  // Oldest first; of tokens issued in the same millisecond, the one granted first. Leaves nothing.
+  // Oldest first, then by fence. Leaves the heap empty.
   std::vector<wire::TokenRow> Take();
 
  private:

@@ -1,8 +1,7 @@
-// Output: buffered bytes on their way to stdout, which remembers the first failure.
+// Output: buffered bytes for stdout; remembers the first failure.
 //
-// Thread: one. A full disk or a reader that went away must neither be overlooked nor be reported
-// once a row: after a failure everything else is dropped and status() says why, so that a walk over
-// ten million tokens ends at once.
+// Thread: one. After a failure all else is dropped and status() tells why, so that a walk ends at
+// once.
 #ifndef NOWCALLS_ADMIN_OUTPUT_H_
 #define NOWCALLS_ADMIN_OUTPUT_H_
 
@@ -17,7 +16,7 @@ namespace nowcalls::admin {
 
 class Output {
  public:
-  // Writes all of `bytes`; 0, or the errno of what went wrong.
+  // Returns 0 or the errno.
   using Sink = std::function<int(std::string_view bytes)>;
 
   explicit Output(Sink sink) : sink_(std::move(sink)) {}
@@ -25,17 +24,17 @@ class Output {
   void Write(std::string_view bytes);
   void Flush();
 
-  // How many characters a line has room for; 0: any number. Tables are made to fit.
+  // Characters of a line; 0: any number.
   size_t columns() const { return columns_; }
   void SetColumns(size_t columns) { columns_ = columns; }
 
-  // A person reads it, with a terminal that obeys what it is sent.
+  // A terminal, which obeys control characters.
   bool on_terminal() const { return on_terminal_; }
   void SetOnTerminal(bool on_terminal) { on_terminal_ = on_terminal; }
 
-  // kIoError once a write has failed.
+  // kIoError: a write has failed.
   const Status& status() const { return status_; }
-  // The failure was EPIPE: whoever read our output, `head` for example, has seen enough.
+  // EPIPE: the reader, such as `head`, has seen enough.
   bool reader_gone() const { return reader_gone_; }
 
  private:
@@ -47,7 +46,7 @@ class Output {
   bool reader_gone_ = false;
 };
 
-// A sink that writes to a file descriptor, which stays the caller's. SIGPIPE must be ignored.
+// `descriptor` stays the caller's. REQUIRES: SIGPIPE is ignored.
 Output::Sink DescriptorSink(int descriptor);
 
 }  // namespace nowcalls::admin

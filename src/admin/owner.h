@@ -1,5 +1,4 @@
-// Whose the files of a new ledger are. A restore or a repair by root leaves files that the user of
-// a service cannot open.
+// The owner of a new ledger's files, which the service's user must be able to open.
 //
 // Thread: any.
 #ifndef NOWCALLS_ADMIN_OWNER_H_
@@ -18,15 +17,15 @@ struct Owner {
   gid_t group = 0;
 };
 
-// Of "USER" or "USER:GROUP", as names or numbers; without a group it is the user's own.
-// kInvalidArgument names what does not exist; kIoError.
+// "USER" or "USER:GROUP", names or numbers; without a group the user's own. kInvalidArgument:
+// unknown name. kIoError.
 Result<Owner> FindOwner(const std::string& text);
 
-// Gives the directory and all in it to the owner. kIoError.
+// The directory and all in it. kIoError.
 Status GiveTo(const std::string& dir, const Owner& owner);
 
-// What to tell of a ledger that root has made in `dir` of the files of another user, of which
-// `example` is one: a line that ends with a newline. Else empty.
+// A line for root about a ledger in `dir` made of another user's files, of which `example` is one;
+// else empty.
 std::string OwnerNote(const std::string& dir, const std::string& example);
 
 }  // namespace nowcalls::admin

@@ -1,8 +1,7 @@
 // Paging: from page to page of a server's listing, to its end.
 //
-// Thread: one. A server that leads nowhere, broken or hostile, must not hold the tool for ever: it
-// is told by a cursor that does not move, by too many pages with few rows, or by more rows than a
-// server has. Servers send few rows in a page only where rows are large or filtered.
+// Thread: one. A broken or hostile server must not hold the tool for ever: a standing cursor, too
+// many small pages or too many rows end the listing.
 #ifndef NOWCALLS_ADMIN_PAGING_H_
 #define NOWCALLS_ADMIN_PAGING_H_
 
@@ -16,17 +15,17 @@ namespace nowcalls::admin {
 
 class Paging {
  public:
-  // `method` is what is asked for. Its cursor moves with every page.
+  // `method`: its cursor moves with every page.
   explicit Paging(std::string method);
 
-  // `may_be_sparse`: with its filters a page of `tokens` may be empty for as long as the table is.
+  // `may_be_sparse`: its filters may leave pages empty.
   static Paging OfTokens(bool may_be_sparse);
 
-  // What to ask for next; 0 begins.
+  // 0 begins.
   uint64_t cursor() const { return cursor_; }
   bool at_end() const { return at_end_; }
 
-  // Takes in a page of `rows`. kOutcomeUnknown: it leads nowhere.
+  // kOutcomeUnknown: the listing leads nowhere.
   Status Take(size_t rows, uint64_t next_cursor);
 
  private:

@@ -1,7 +1,7 @@
-// Progress: one line on a terminal that says how far long work has come.
+// Progress: a terminal line about long work.
 //
-// Thread: one. Silent unless enabled; rewritten at most five times a second, first after a fifth of
-// a second, and erased at the end, so that quick work shows nothing.
+// Thread: one. Silent unless enabled; rewritten at most five times a second and erased at the end,
+// so quick work shows nothing.
 #ifndef NOWCALLS_ADMIN_PROGRESS_H_
 #define NOWCALLS_ADMIN_PROGRESS_H_
 
@@ -16,22 +16,22 @@ namespace nowcalls::admin {
 
 class Progress {
  public:
-  // `what` is counted, e.g. "tokens". `write` shows bytes on the terminal.
+  // `what`: the noun, such as "tokens".
   Progress(bool enabled, std::string what, std::function<void(std::string_view)> write,
            std::function<int64_t()> clock_ms = BoottimeMs);
   ~Progress() { Erase(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // One more. Cheap: looks at the clock once in kStride calls.
+  // Cheap: reads the clock once in kStride calls.
   void Count() {
     ++count_;
     if (enabled_ && count_ % kStride == 0) Update();
   }
-  // The total, once it is known. 0: unknown.
+  // 0: unknown.
   void set_total(uint64_t total) { total_ = total; }
 
-  // Takes the line away, before something else is printed.
+  // Before other output.
   void Erase();
 
   static constexpr uint64_t kStride = 256;

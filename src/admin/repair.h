@@ -1,11 +1,7 @@
-// repair: what can be salvaged of a ledger that is refused, as a new ledger.
+// repair: salvages a refused ledger into a new one.
 //
-// Thread: one. Two steps: SalvageEntities makes what was read belong together again (FORMAT.md says
-// what a ledger must be), and WriteSalvaged writes it. The damaged ledger is never written to.
-//
-// Where records contradict each other, or lack what they refer to, a token is rather kept than
-// dropped: one that counts too long ends by its deadline, one that is missing lets too many calls
-// through.
+// Thread: one. The damaged ledger is never written. In doubt a token is kept: its deadline ends it,
+// while a missing one lets too many calls through. FORMAT.md says what a ledger must be.
 #ifndef NOWCALLS_ADMIN_REPAIR_H_
 #define NOWCALLS_ADMIN_REPAIR_H_
 
@@ -25,7 +21,7 @@
 
 namespace nowcalls::admin {
 
-// What was read, as it was found; damage in sentences.
+// As found; damage in sentences.
 struct ReadEntities : store::LedgerVisitor {
   std::optional<ledger::Format> format;
   std::optional<ledger::ClockMark> mark;
@@ -52,7 +48,7 @@ struct ReadEntities : store::LedgerVisitor {
   Status OnUnreadable(ledger::Family family, Status what) override;
 };
 
-// What is written: all of it belongs together.
+// All of it belongs together.
 struct SalvagedEntities {
   ledger::Format format;
   ledger::ClockMark mark;
@@ -69,10 +65,10 @@ struct SalvagedEntities {
   uint64_t fence_sum() const;  // As in ledger::Seal.
 };
 
-// `now` is what the machine's clocks say.
+// `now`: the machine's clocks.
 SalvagedEntities SalvageEntities(const ReadEntities& read, const ClockSample& now);
 
-// Formats a ledger in `data_dir`, which has none, commits everything and closes it. kIoError.
+// A new ledger in `data_dir`, closed. kIoError.
 Status WriteSalvaged(const SalvagedEntities& salvaged, const std::string& data_dir);
 
 struct RepairSummary {
@@ -89,14 +85,13 @@ struct RepairSummary {
   uint64_t next_fence = 0;
 };
 
-// From `data_dir` to `to`, which must not exist. kAlreadyExists when it does; kInvalidArgument when
-// it lies within `data_dir`, another ledger or a backup, or `data_dir` is no data directory;
-// messages about either begin with its option. kIoError when a server has the ledger; kNotFound
-// without a ledger; kCorruption when nothing can be read of it; kFailedPrecondition when it has
-// another format version; kIoError.
+// kAlreadyExists: `to` exists. kInvalidArgument: `to` lies within `data_dir`, another ledger or a
+// backup, or `data_dir` is none; messages name the option. kNotFound: no ledger. kCorruption:
+// nothing is readable. kFailedPrecondition: another format version. kIoError: also when a server
+// has it.
 Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to);
 
-// What it says to people, in lines; `to` as they named it.
+// Lines for people; `to` as they named it.
 std::string RepairText(const RepairSummary& summary, const std::string& to);
 
 }  // namespace nowcalls::admin

@@ -1,7 +1,6 @@
 // RulesDiff: what a load of a rule file would change.
 //
-// Thread: any; pure. Compares what the one parser makes of the file with the rules in force, field
-// by field under Sentinel's names. A value with a limit of its own is a field.
+// Thread: any; pure. Fields have Sentinel's names; a value's own limit is a field.
 #ifndef NOWCALLS_ADMIN_RULES_DIFF_H_
 #define NOWCALLS_ADMIN_RULES_DIFF_H_
 
@@ -18,9 +17,9 @@
 
 namespace nowcalls::admin {
 
-// "added", "removed", "changed", "conflict" (another namespace has the flowId, so the load would be
-// refused), "skipped" (the file's rule is not for this server), "ignored" (a key of the file that
-// is probably misspelt), "warning" (a level that is rounded to 0, a key that comes twice).
+// "added", "removed", "changed", "conflict" (another namespace has the flowId), "skipped" (not for
+// this server), "ignored" (a misspelt key), "warning" (a level rounded to 0, a key that comes
+// twice).
 struct RuleChange {
   std::string_view change;
   std::optional<int64_t> flow_id;
@@ -43,13 +42,13 @@ struct RulesDiff {
   size_t conflicts = 0;
   size_t skipped = 0;
 
-  // Whether a load would leave everything as it is.
+  // A load changes nothing.
   bool same() const { return added + removed + changed + conflicts == 0; }
-  // "1 added, 0 removed, 2 changed, 3 unchanged, 1 skipped"; conflicts if there are any.
+  // "1 added, 0 removed, 2 changed, 3 unchanged, 1 skipped"; conflicts if any.
   std::string Summary() const;
 };
 
-// `in_force` are the rules of all namespaces.
+// `in_force`: of all namespaces.
 RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_force,
                     const core::ParsedRules& file);
 

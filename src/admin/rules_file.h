@@ -1,4 +1,4 @@
-// A file of rules as `rules check`, `rules diff` and `rules load` take it.
+// A file of rules, for `rules check`, `diff` and `load`.
 //
 // Thread: any; blocking.
 #ifndef NOWCALLS_ADMIN_RULES_FILE_H_
@@ -16,14 +16,13 @@ struct RulesFile {
   core::ParsedRules parsed;
 };
 
-// "-" stands for standard input.
+// "-".
 bool IsStandardInput(const std::string& path);
-// The path for a message: "standard input" for that.
+// For messages.
 std::string RulesFileName(const std::string& path);
 
-// With the file's name. kInvalidArgument: there is no such file, it is longer than
-// kRulesFileBytesMax, or holds something else than rules; then with the rule and field. kIoError:
-// the system would not read it.
+// Errors name the file. kInvalidArgument: missing, above kRulesFileBytesMax, or no rules (then rule
+// and field). kIoError: unreadable.
 Result<RulesFile> ReadRulesFile(const std::string& path);
 
 }  // namespace nowcalls::admin

@@ -1,8 +1,7 @@
-// Source: where an operator's question is answered from, a running server or a ledger on disk.
+// Source: answers an operator, from a running server or a ledger on disk.
 //
-// Thread: one. Rows stream into a sink as they are read; a sink that fails ends the walk, which
-// then returns that failure. Both sources deliver the same rows; what only a running server knows
-// is absent from offline rows (wire/rows.h).
+// Thread: one. A failing sink ends the walk, which returns the failure. Both sources deliver the
+// same rows; what only a server knows is absent offline (wire/rows.h).
 #ifndef NOWCALLS_ADMIN_SOURCE_H_
 #define NOWCALLS_ADMIN_SOURCE_H_
 
@@ -21,12 +20,12 @@
 
 namespace nowcalls::admin {
 
-// Whether what has this parameter, or none, is of the kind.
+// None of `param`: a rule of the flow.
 inline bool IsOfKind(const std::optional<ParamValue>& param, const std::optional<FlowKind>& kind) {
   return !kind.has_value() || *kind == FlowKindIf(param.has_value());
 }
 
-// kNotFound, in an operator's words.
+// kNotFound.
 inline Status NoSuchFlow(const FlowChoice& choice) {
   return Status::NotFound("flow " + std::to_string(choice.id.value) +
                           (choice.kind == FlowKind::kValue ? " by value" : "") +
@@ -60,9 +59,8 @@ struct HistoryFilter {
   std::optional<int64_t> max_age_ms = std::nullopt;
   int64_t min_age_ms = 0;
 
-  // Whether `now_ms` is looked at.
   bool NeedsNow() const { return max_age_ms.has_value() || min_age_ms > 0; }
-  // Of the row, and so of all that ended before it.
+  // Then so is all that ended before.
   bool IsTooOld(const wire::HistoryRow& row, int64_t now_ms) const {
     return max_age_ms.has_value() && MsSince(row.ended_ms, now_ms) > *max_age_ms;
   }
@@ -78,39 +76,38 @@ struct HistoryFilter {
 template <typename Row>
 using RowSink = std::function<Status(const Row& row)>;
 
-// Errors of all: kUnavailable and kOutcomeUnknown from a server, kCorruption and kIoError from a
-// ledger. A damaged ledger delivers every row that can be read before it answers kCorruption.
+// Errors: kUnavailable and kOutcomeUnknown from a server, kCorruption and kIoError from a ledger. A
+// damaged ledger delivers every readable row before kCorruption.
 class Source {
  public:
   virtual ~Source() = default;
 
-  // The ledger clock's now, which ages and times left count from.
+  // The ledger clock, for ages and times left.
   virtual Result<int64_t> NowMs() = 0;
 
-  // All matching tokens, in no particular order; needs no memory that grows with them.
+  // In no particular order; constant memory.
   virtual Status Tokens(const TokenFilter& filter, const RowSink<wire::TokenRow>& sink) = 0;
-  // The `limit` oldest matching tokens, oldest first.
+  // Oldest first.
   virtual Status OldestTokens(const TokenFilter& filter, size_t limit,
                               const RowSink<wire::TokenRow>& sink) = 0;
-  // Flows that have a rule or a live token, by ascending id, the rule of the flow first.
+  // With a rule or a live token, by id, the rule of the flow first.
   virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
-  // One row, or two if no kind is chosen. kNotFound when there is neither rule nor token.
+  // Two rows if no kind is chosen. kNotFound: neither rule nor token.
   virtual Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) = 0;
-  // The `limit` values of the flow's parameter that are used most, the highest nowCalls first; of a
-  // server at most kListRowsMax. Offline, those that tokens hold. kNotFound as of Flow.
-  // `by_minute`: of equal nowCalls those with most calls in the last minute, not interval.
+  // The most used by nowCalls, of a server at most kListRowsMax; offline those that tokens hold.
+  // kNotFound as of Flow. `by_minute`: equal ones by calls of the last minute.
   virtual Status Params(int64_t flow_id, size_t limit, bool by_minute,
                         const RowSink<wire::ParamRow>& sink) = 0;
-  // The `limit` first acquires that wait, by flow id and place; of the filter, flow_id, kind and
-  // client_id count. kFailedPrecondition offline: a ledger has none.
+  // By flow id and place; of the filter flow_id, kind and client_id count. kFailedPrecondition
+  // offline: a ledger has no waiters.
   virtual Status Waiters(const TokenFilter& filter, size_t limit,
                          const RowSink<wire::WaiterRow>& sink) = 0;
-  // By ascending session id.
+  // By session id.
   virtual Status Sessions(const RowSink<wire::SessionRow>& sink) = 0;
-  // The `limit` last matching ends of tokens, newest first.
+  // The last matching ends, newest first.
   virtual Status History(const HistoryFilter& filter, size_t limit,
                          const RowSink<wire::HistoryRow>& sink) = 0;
-  // By ascending flow id; of all namespaces when none is given.
+  // By flow id; of all namespaces if none is given.
   virtual Status Rules(const std::optional<std::string>& name_space,
                        const RowSink<RuleRow>& sink) = 0;
   // By name.

@@ -1,6 +1,6 @@
-// Verify with a line on the terminal that says how far it has come.
+// Verify (backup/verify.h) with a progress line.
 //
-// Thread: one. What is checked is in backup/verify.h.
+// Thread: one.
 #ifndef NOWCALLS_ADMIN_VERIFY_H_
 #define NOWCALLS_ADMIN_VERIFY_H_
 
