@@ -50,6 +50,7 @@ Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
     const Result<wire::Page<wire::SessionRow>> sessions =
         client->Sessions({kListRowsMax, paging.cursor()});
     if (!sessions.ok()) return sessions.status();
+    // The listing has no filter, so sessions of other clients are passed over here.
     for (const wire::SessionRow& row : sessions->rows) {
       if (row.name_space != arguments.name_space || row.client_id != arguments.client_id) continue;
       const uint64_t instance = row.instance.value_or(0);
@@ -83,6 +84,7 @@ Result<Affected> OfNamespace(const Arguments& arguments, BlockingClient* client)
 Result<Affected> OfFlow(const Arguments& arguments, BlockingClient* client) {
   Result<std::vector<wire::FlowRow>> flows = AskFlow(ChoiceOf(arguments), client);
   if (!flows.ok()) return flows.status();
+  // A purge is for what removed rules left behind. A rule in force keeps its tokens.
   if (arguments.command == Command::kPurge) {
     std::erase_if(*flows, [](const wire::FlowRow& row) { return !row.removed; });
   }
@@ -121,6 +123,8 @@ class Pieces {
   // After a piece that did `done`. kOutcomeUnknown: the server leads nowhere.
   Status Take(uint64_t done, uint64_t next_flow) {
     constexpr uint32_t kIdleMax = 10'000;  // A piece passes over many flows.
+    // A flow with many tokens takes several pieces, so the place may stand while tokens come back.
+    // It may also move without any, over flows that have none. It must do one of both.
     const bool moves = next_flow > first_flow_ || (next_flow == first_flow_ && done > 0);
     if (done == 0) ++idle_;
     if (next_flow != 0 && (!moves || idle_ > kIdleMax)) {
@@ -140,6 +144,7 @@ class Pieces {
 Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, Pieces* pieces,
                                BlockingClient* client) {
   switch (arguments.command) {
+    // A namespace goes flow by flow; the server says where the next piece begins.
     case Command::kReclaimNamespace: {
       const Result<wire::ReclaimNamespaceReply> piece = client->ReclaimNamespace(
           {arguments.name_space, arguments.reason, limit, pieces->first_flow()});
@@ -160,14 +165,18 @@ Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, Piece
 
 Result<std::string> TakeBack(const Arguments& arguments, const Affected& affected,
                              const Streams& streams, BlockingClient* client) {
+  // Happy path: confirm, then piece by piece until as many are back as were out. Others may acquire
+  // meanwhile, so "until none is left" might never come.
   if (!arguments.yes) NOWCALLS_RETURN_IF_ERROR(Confirm(affected, streams));
   ReclaimedReply total{.reclaimed = 0, .more = true};
   Pieces pieces;
   while (total.more && total.reclaimed < affected.tokens) {
     const uint64_t left = affected.tokens - total.reclaimed;
+    // Never more than was confirmed.
     const auto limit = static_cast<uint32_t>(std::min<uint64_t>(left, kReclaimTokensMax));
     const Result<ReclaimedReply> piece = AskOnce(arguments, limit, &pieces, client);
     if (!piece.ok()) {
+      // Earlier pieces are done and stay done, so the message says how many tokens are back.
       const Status failed = MaybeDone(arguments, piece.status());
       if (total.reclaimed == 0) return failed;
       return failed.WithContext(affected.whose + ": " + Tokens(total.reclaimed) +
@@ -187,6 +196,7 @@ Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
   const Result<wire::DrainReply> drained =
       client->Drain({arguments.flow_id, !arguments.off, arguments.reason, arguments.kind});
   if (!drained.ok()) return MaybeDone(arguments, drained.status());
+  // Without a rule in force nothing is granted anyway.
   if (drained->status != TokenStatus::kOk) {
     return Status::NotFound(FlowName(arguments) + " has no rule in force, so it grants nothing");
   }
@@ -199,6 +209,7 @@ Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
 Result<std::string> DrainNamespace(const Arguments& arguments, BlockingClient* client) {
   wire::DrainNamespaceReply total;
   Pieces pieces;
+  // Piece by piece, as the server bounds one. Pieces that are done stay done if a later one fails.
   do {
     const Result<wire::DrainNamespaceReply> piece =
         client->DrainNamespace({.name_space = arguments.name_space,
@@ -215,6 +226,7 @@ Result<std::string> DrainNamespace(const Arguments& arguments, BlockingClient* c
       return MaybeDone(arguments, goes_on);
     }
   } while (pieces.first_flow() != 0);
+  // Nothing was drained in any piece, so the namespace has no rule in force.
   if (total.rules == 0) {
     return Status::NotFound(NamespaceName(arguments) + " has no rule in force");
   }
@@ -228,6 +240,7 @@ Result<std::string> DrainNamespace(const Arguments& arguments, BlockingClient* c
 std::string ShellWord(const std::string& text) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+,";
+  // The message may be copied into a shell: a client id must not become a command.
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
   std::string word = "'";
   for (const char c : text) {
@@ -284,6 +297,7 @@ bool IsAction(Command command) {
 }
 
 Status MaybeDone(const Arguments& arguments, const Status& failed) {
+  // Any other failure says by itself that nothing was done.
   if (failed.code() != StatusCode::kOutcomeUnknown) return failed;
   return Status::OutcomeUnknown(failed.message() +
                                 "; it may have been carried out: look with `nowcalls-admin " +
@@ -291,6 +305,7 @@ Status MaybeDone(const Arguments& arguments, const Status& failed) {
 }
 
 Result<Affected> FindAffected(const Arguments& arguments, BlockingClient* client) {
+  // A drain takes nothing back, so there is nothing to count or confirm.
   if (arguments.command == Command::kDrain) return Affected{FlowName(arguments)};
   if (arguments.command == Command::kDrainNamespace) return Affected{NamespaceName(arguments)};
   Result<Affected> affected = [&] {
@@ -306,6 +321,7 @@ Result<Affected> FindAffected(const Arguments& arguments, BlockingClient* client
 
 Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
                         const Streams& streams) {
+  // Before anything is done: a script without --yes must fail at once, not wait at a question.
   const bool asks = !IsDrain(arguments.command) && !arguments.yes;
   if (!asks || (streams.in_is_terminal && streams.err_is_terminal)) return {};
   return Status::InvalidArgument(Described(affected) +

@@ -56,7 +56,9 @@ Result<std::string> BackupLive(const Arguments& arguments, client::BlockingClien
     manifest.history = made->history;
     return BackupText(arguments.to, manifest, made->files, made->bytes);
   }
+  // Three failures: nobody knows, the server tried and failed, or it was not reached or refused.
   const Status& failed = made.status();
+  // The manifest is written last, so its presence is the proof.
   if (failed.code() == StatusCode::kOutcomeUnknown) {
     return Status::OutcomeUnknown(failed.message() +
                                   "; it may still be under way: it is done when there is " +
@@ -71,6 +73,7 @@ Result<std::string> BackupLive(const Arguments& arguments, client::BlockingClien
 
 Result<std::string> BackupAtRest(const Arguments& arguments) {
   std::error_code ignored;
+  // The manifest and the messages name the place whatever the working directory is.
   const std::string to = std::filesystem::absolute(arguments.to, ignored).string();
   // By a process of its own, so that what cannot be read is removed, and not left by who died of
   // it.
@@ -91,6 +94,7 @@ Result<std::string> BackupAtRest(const Arguments& arguments) {
 }
 
 Result<std::string> Restore(const Arguments& arguments) {
+  // The owner is looked up first: a misspelt user must not leave a restored ledger behind.
   Result<Owner> owner = Owner();
   if (!arguments.owner.empty()) owner = FindOwner(arguments.owner);
   if (!owner.ok()) return owner.status();
@@ -99,6 +103,7 @@ Result<std::string> Restore(const Arguments& arguments) {
   const Result<backup::Restored> restored =
       backup::Restore(arguments.from, arguments.data_dir, *now, kNeverStops);
   if (!restored.ok()) return restored.status();
+  // Without --owner root is told that a service may not be able to open the files.
   if (!arguments.owner.empty()) NOWCALLS_RETURN_IF_ERROR(GiveTo(arguments.data_dir, *owner));
   const std::string note = arguments.owner.empty()
                                ? OwnerNote(arguments.data_dir, backup::ManifestPath(arguments.from))
@@ -118,6 +123,7 @@ Result<std::string> Restore(const Arguments& arguments) {
 Status CheckManifestOf(const std::string& data_dir) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(backup::ManifestPath(data_dir), ignored)) return {};
+  // A manifest that is damaged, or of another version, makes restore refuse the copy.
   Status refused =
       backup::ReadManifest(data_dir).status().WithContext("the backup cannot be restored");
   if (refused.code() != StatusCode::kCorruption) return refused;

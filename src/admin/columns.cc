@@ -96,6 +96,7 @@ uint64_t Refused(const FlowCounters& counters) {
 
 // Tokens that ended otherwise than by their owner.
 uint64_t Reclaimed(const FlowCounters& counters) {
+  // By subtraction: whatever is neither a release nor a cancel was taken back.
   const uint64_t ended =
       std::accumulate(std::begin(counters.ended), std::end(counters.ended), uint64_t{0});
   return ended - counters.ended[static_cast<size_t>(EndReason::kReleased)] -

@@ -36,6 +36,7 @@ int ExitCodeOf(StatusCode code) {
     case StatusCode::kNotFound:
     case StatusCode::kAlreadyExists:
     case StatusCode::kResourceExhausted: return kExitFailure;
+    // The ledger itself is the trouble.
     case StatusCode::kFailedPrecondition:  // A ledger of another format version.
     case StatusCode::kCorruption: return kExitCorruption;
     case StatusCode::kUnavailable:
@@ -52,6 +53,7 @@ void PrintError(const Streams& streams, const std::string& message) {
 
 // Prints what went wrong, if anything, and says what exit code that makes.
 int Finish(const Streams& streams, const Status& status, const std::string& hint = {}) {
+  // A failure of the output comes first, and main prints it.
   streams.out->Flush();
   if (!streams.out->status().ok()) return kExitIoError;
   if (!status.ok()) PrintError(streams, status.message() + hint);
@@ -111,6 +113,7 @@ int Show(const Arguments& arguments, const Streams& streams, const RulesFile* fi
          Progress* progress, const std::string& hint = {}) {
   const Format format = FormatOf(arguments, streams);
   Result<bool> same = true;
+  // A diff answers yes or no, a listing only whether it worked.
   if (file != nullptr) {
     same = PrintRulesDiff(arguments, format, file->parsed, source, progress, streams);
   } else if (const Status status = PrintListing(arguments, format, source, streams.out);
@@ -118,6 +121,7 @@ int Show(const Arguments& arguments, const Streams& streams, const RulesFile* fi
     same = status;
   }
   progress->Erase();
+  // Only a server that gave no answer is worth the hint to read its ledger instead.
   const bool silent = same.status().code() == StatusCode::kOutcomeUnknown;
   const int exit_code = Finish(streams, same.status(), silent ? hint : "");
   return exit_code != kExitOk || *same ? exit_code : kExitFailure;
@@ -141,6 +145,7 @@ int RunRepair(const Arguments& arguments, const Streams& streams) {
 int RunVerify(const Arguments& arguments, const Streams& streams, store::LedgerSource* store,
               Progress* progress) {
   const Result<bool> sound = PrintVerify(arguments, store, progress, streams);
+  // A failure to read comes first: nothing is known of the ledger then.
   const int of_ledger = Finish(streams, sound.status());
   if (of_ledger != kExitOk) return of_ledger;
   // A sound ledger does not make a backup of which the manifest is damaged.
@@ -151,11 +156,13 @@ int RunVerify(const Arguments& arguments, const Streams& streams, store::LedgerS
 int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,
                Progress* progress) {
   Result<std::unique_ptr<LedgerReader>> store = LedgerReader::Open(arguments.data_dir);
+  // A wrong directory is wrong usage; a ledger that cannot be opened is damage or the disk.
   if (!store.ok()) {
     return NamesWrongDir(store.status())
                ? UsageError(streams, store.status().WithContext("--data-dir"))
                : Finish(streams, store.status());
   }
+  // What the store noticed though it did not refuse, before any row.
   for (const std::string& note : (*store)->notes()) {
     streams.err("nowcalls-admin: note: " + TerminalText(note) + "\n");
   }
@@ -229,6 +236,7 @@ Status CheckFitsMessage(const Arguments& arguments, const RulesFile& file) {
 int RulesLoad(const Arguments& arguments, const Streams& streams) {
   const Result<RulesFile> file = ReadRulesFile(arguments.file);
   if (!file.ok()) return FinishOnFile(streams, file.status());
+  // Before the server is asked, which would answer with less help.
   if (const Status fits = CheckFitsMessage(arguments, *file); !fits.ok()) {
     return Finish(streams, fits);
   }
@@ -236,9 +244,11 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   if (!client.ok()) return Finish(streams, client.status());
   Progress silent(/*enabled=*/false, "rules", streams.err);
   LiveSource source(client->get(), &silent);
+  // The diff is taken before the load, so that the message can say what the load changed.
   const Result<RulesDiff> diff = DiffAgainst(&source, arguments.name_space, file->parsed);
   if (!diff.ok()) return Finish(streams, diff.status());
   const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
+  // Without an answer the rules may be loaded.
   if (!loaded.ok()) return Finish(streams, MaybeDone(arguments, loaded.status()));
   streams.err(RemovalWarning(diff->removed));
   return FinishDone(streams, "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) +
@@ -283,6 +293,7 @@ int Reclaim(const Arguments& arguments, const Streams& streams) {
   const std::string token = "token " + std::to_string(arguments.token_id);
   switch (*status) {
     case TokenStatus::kReleaseOk: return FinishDone(streams, token + " reclaimed\n");
+    // Its digits may have been rounded by a reader of JSON: live tokens near it are named.
     case TokenStatus::kAlreadyRelease: {
       Progress silent(/*enabled=*/false, "tokens", streams.err);
       LiveSource source(client->get(), &silent);
@@ -334,6 +345,7 @@ int RunBackup(const Arguments& arguments, const Streams& streams) {
 int RunAction(const Arguments& arguments, const Streams& streams) {
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
+  // Count, check that it can be confirmed, act: a mistake is told before anything is taken back.
   const Result<Affected> affected = FindAffected(arguments, client->get());
   if (!affected.ok()) return Finish(streams, affected.status());
   const Status confirmable = CheckConfirmable(arguments, *affected, streams);
@@ -345,6 +357,7 @@ int RunAction(const Arguments& arguments, const Streams& streams) {
 }  // namespace
 
 int Run(const Arguments& arguments, const Streams& streams) {
+  // Commands without a source of rows.
   if (arguments.command == Command::kRulesCheck) return RulesCheck(arguments, streams);
   if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
   if (arguments.command == Command::kRepair) return RunRepair(arguments, streams);
@@ -356,6 +369,7 @@ int Run(const Arguments& arguments, const Streams& streams) {
     return Info(arguments, FormatOf(arguments, streams), streams);
   }
   if (IsAction(arguments.command)) return RunAction(arguments, streams);
+  // The rest shows rows. The file of a diff is read first: without it the source need not be asked.
   std::optional<RulesFile> file;
   if (arguments.command == Command::kRulesDiff) {
     Result<RulesFile> read = ReadRulesFile(arguments.file);

@@ -64,6 +64,7 @@ std::string LevelText(const Rule& rule) {
 }
 
 std::string WhenFullText(const Rule& rule) {
+  // Shadow mode grants whatever the strategy says.
   if (rule.shadow) return "grant (shadow)";
   switch (rule.acquire_refuse_strategy) {
     case 1: return "retry once";
@@ -87,6 +88,7 @@ AtTimeout AtTimeoutOf(const Rule& rule) {
 // How long a call may hold its token: "1m00s", "30s, released", "kept, max 1h00m".
 std::string MayLastText(const Rule& rule) {
   if (rule.says_rate()) return "-";
+  // A rule's longest hold ends a token even if its client keeps it.
   const auto bounded = [&](int64_t ms) {
     return HumanDuration(rule.max_hold_ms > 0 ? std::min(ms, rule.max_hold_ms) : ms);
   };
@@ -122,6 +124,7 @@ void FitResources(std::vector<EffectiveRule>* rules) {
   constexpr size_t kLineWidth = 80;
   constexpr size_t kGaps = 5 * 2;
   constexpr size_t kResourceMin = 7;
+  // The other columns are as wide as their widest cell; the resource gets what is left of the line.
   size_t id = std::string_view("FLOW_ID").size();
   size_t level = std::string_view("LEVEL").size();
   size_t may_last = std::string_view("MAY_LAST").size();
@@ -143,6 +146,7 @@ void FitResources(std::vector<EffectiveRule>* rules) {
 std::string PerClientLegend(const Rule& rule) {
   constexpr int kClients = 6;
   Rule global = rule;
+  // The same number with the other meaning, so that both can be compared.
   global.threshold_type = ThresholdType::kGlobal;
   return "per client: the level grows with the clients online: with " + std::to_string(kClients) +
          " it is " + core::AmountText(global, rule.count * kClients) +
@@ -158,6 +162,7 @@ std::string OwnLimits(const std::vector<Rule>& rules) {
   for (const Rule& rule : rules) {
     if (!IsPerValue(rule)) continue;
     for (const ParamRule::Item& item : rule.param->items) {
+      // All are counted, the first few are shown.
       if (++count > kShownMax) continue;
       const Param value = item.value.view();
       text += "  flow " + std::to_string(rule.flow_id.value) + ", " +
@@ -244,6 +249,7 @@ std::string EffectiveRulesText(const std::vector<Rule>& rules) {
   std::vector<EffectiveRule> effects;
   effects.reserve(rules.size());
   for (const Rule& rule : rules) effects.push_back(EffectOf(rule));
+  // The text is for a message, so it is made in memory, and to a width of its own.
   FitResources(&effects);
   std::string text;
   Output out([&text](std::string_view bytes) {

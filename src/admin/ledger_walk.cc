@@ -24,6 +24,7 @@ LedgerWalk::Until UntilOf(ledger::Family family) {
 }  // namespace
 
 Status LedgerWalk::Run(store::LedgerSource* store) {
+  // A visitor ends a walk by a failure; the one of Stop is none.
   const Status status = store->Load(this);
   return stopped_ ? Status::Ok() : status;
 }
@@ -41,6 +42,8 @@ void LedgerWalk::AddDamage(Status what) {
 }
 
 int64_t LedgerWalk::NowMs(const ClockSample& machine) const {
+  // The seal's time is the latest in the ledger, since the seal is written behind the tokens of its
+  // batch. A mark later than that is not believed.
   const Instant floor{seal_.has_value() ? seal_->ledger_ms : 0};
   if (!mark_.has_value()) return floor.ms;
   ledger::ClockMark mark = *mark_;
@@ -72,6 +75,8 @@ Status LedgerWalk::OnSeal(const ledger::Seal& seal) {
 Status LedgerWalk::OnWatermark(int64_t /*deadline_ms*/) { return {}; }
 
 Status LedgerWalk::OnNamespace(const ledger::NamespaceEntry& entry) {
+  // Families come in a fixed order: meta, rules, sessions, history, tokens. The first record behind
+  // what is wanted ends the walk.
   if (until_ == Until::kSeal) return Stop();
   namespaces_.push_back(entry);
   return {};
@@ -91,6 +96,7 @@ Status LedgerWalk::OnSession(const ledger::Session& session) {
 
 Status LedgerWalk::OnHistory(const ledger::HistoryBlock& block) {
   if (until_ < Until::kHistory) return Stop();
+  // Nobody asked for it, but the walk goes on to the tokens.
   if (!history_) return {};
   for (const ledger::HistoryEntry& entry : block) NOWCALLS_RETURN_IF_ERROR(history_(entry));
   return {};
@@ -114,6 +120,7 @@ Status LedgerWalk::OnUnreadable(ledger::Family family, Status what) {
 Status LedgerWalk::StepOver(ledger::Family family, Status what) {
   if (UntilOf(family) > until_) return Stop();
   AddDamage(std::move(what));
+  // Sums do not need the history, so its damage alone does not spoil them (whole).
   if (family == ledger::Family::kHistory && !history_) ++damaged_history_;
   return {};
 }

@@ -28,6 +28,7 @@ Status ShowPages(std::string method, Progress* progress, const RowSink<Row>& sin
   while (!paging.at_end()) {
     const Result<wire::Page<Row>> page = ask(paging.cursor());
     if (!page.ok()) return page.status();
+    // The rows come out before the page is judged: what was read is shown even if it leads nowhere.
     for (const Row& row : page->rows) {
       progress->Count();
       NOWCALLS_RETURN_IF_ERROR(sink(row));
@@ -55,6 +56,7 @@ Result<RuleRow> RuleRowOf(const ordered_json& object) {
 Result<wire::Page<RuleRow>> DecodeRulePage(std::string_view result) {
   const Result<ordered_json> page = wire::JsonFromMessagePack(result);
   if (!page.ok()) return NotUnderstood(page.status().message());
+  // A later server may have more members behind the cursor.
   if (!page->is_array() || page->size() < 2 || !(*page)[0].is_array()) {
     return NotUnderstood("it is no page of rows");
   }
@@ -75,9 +77,11 @@ Result<wire::Page<RuleRow>> DecodeRulePage(std::string_view result) {
 Result<std::vector<FlowRow>> AskFlow(const FlowChoice& choice, client::BlockingClient* client) {
   Result<FlowRow> flow = client->Flow({choice.id.value, choice.kind});
   if (!flow.ok()) {
+    // BAD_PARAMS has one cause here: neither a rule nor tokens.
     if (!flow.status().message().starts_with("BAD_PARAMS: ")) return flow.status();
     return NoSuchFlow(choice);
   }
+  // A flow id with two rules answers the one of the flow, with the one by value in it.
   std::vector<FlowRow> rows = std::exchange(flow->by_value, {});
   rows.insert(rows.begin(), *std::move(flow));
   return rows;
@@ -85,6 +89,7 @@ Result<std::vector<FlowRow>> AskFlow(const FlowChoice& choice, client::BlockingC
 
 Status LiveSource::Params(int64_t flow_id, size_t limit, bool by_minute,
                           const RowSink<wire::ParamRow>& sink) {
+  // Asked first for its words about a flow that there is none of.
   NOWCALLS_RETURN_IF_ERROR(AskFlow(FlowId{flow_id}, client_).status());
   const Result<std::vector<wire::ParamRow>> rows =
       client_->Params({flow_id, static_cast<uint32_t>(limit), by_minute});
@@ -113,6 +118,7 @@ Result<int64_t> LiveSource::NowMs() {
 
 Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
                               const RowSink<TokenRow>& sink) {
+  // The server filters what the protocol can say, so few rows travel.
   wire::TokensParams params;
   params.flow_id = filter.flow_id;
   params.kind = filter.kind;
@@ -132,6 +138,7 @@ Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
     if (!page.ok()) return page.status();
     for (const TokenRow& row : page->rows) {
       progress_->Count();
+      // Rows beyond the limit were asked for only because some are dropped here.
       if (left == 0 || (!all_match && row.name_space != *filter.name_space)) continue;
       --left;
       NOWCALLS_RETURN_IF_ERROR(sink(row));
@@ -181,6 +188,7 @@ Status LiveSource::History(const HistoryFilter& filter, size_t limit,
     if (!page.ok()) return page.status();
     for (const HistoryRow& row : page->rows) {
       progress_->Count();
+      // The newest come first: all behind this one are too old as well.
       if (filter.IsTooOld(row, now_ms)) return {};
       if (left == 0 || !filter.Matches(row, now_ms)) continue;
       --left;

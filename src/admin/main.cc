@@ -57,6 +57,7 @@ size_t ColumnsOfOutput() {
 }  // namespace
 
 int Main(int argc, const char* const* argv) {
+  // Before anything can fail or open a file.
   InstallLastWords();
   OccupyStandardDescriptors();
   if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
@@ -75,6 +76,7 @@ int Main(int argc, const char* const* argv) {
       &out,    err, out.on_terminal(), ::isatty(STDERR_FILENO) == 1, ::isatty(STDIN_FILENO) == 1,
       ReadLine};
 
+  // A usage error, help or version leaves no arguments: what to print is in out and err.
   const ParsedArguments parsed = ParseArguments(
       argc, argv, {FromEnvironment(kServerVariable), FromEnvironment(kFormatVariable)});
   if (parsed.arguments.has_value() && !parsed.arguments->wide) out.SetColumns(ColumnsOfOutput());
@@ -84,6 +86,7 @@ int Main(int argc, const char* const* argv) {
       parsed.arguments.has_value() ? Run(*parsed.arguments, streams) : parsed.exit_code;
   out.Flush();
   if (out.status().ok()) return exit_code;
+  // A reader that has seen enough, such as `head`, is no failure worth a message.
   if (!out.reader_gone()) err("nowcalls-admin: " + out.status().message() + "\n");
   return kExitIoError;
 }

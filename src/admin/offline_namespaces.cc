@@ -9,6 +9,7 @@ namespace nowcalls::admin {
 Status OfflineSource::Namespaces(const RowSink<wire::NamespaceRow>& sink) {
   LedgerWalk walk(LedgerWalk::Until::kSessions, progress_);
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  // Counts of what is left of a damaged ledger would look like an answer, so none are shown.
   NOWCALLS_RETURN_IF_ERROR(walk.damage());
   std::map<std::string, wire::NamespaceRow> rows;
   const auto row_of = [&rows](const std::string& name_space) -> wire::NamespaceRow& {
@@ -17,6 +18,7 @@ Status OfflineSource::Namespaces(const RowSink<wire::NamespaceRow>& sink) {
     return row;
   };
   for (const ledger::NamespaceEntry& entry : walk.namespaces()) {
+    // A namespace has a row if it has a source, a rule in force or a session.
     row_of(entry.name_space).source = entry.source;
   }
   for (const ledger::RuleEntry& rule : walk.rules()) {

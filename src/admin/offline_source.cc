@@ -139,8 +139,10 @@ Status OfflineSource::Tokens(const TokenFilter& filter, const RowSink<TokenRow>&
   TokenRow row;
   std::optional<int64_t> now_ms;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
+    // The clock and the seal come before the tokens in the walk.
     if (!now_ms.has_value()) now_ms = walk.NowMs(machine_);
     const ledger::Session* session = walk.FindSession(token.session);
+    // Damage, but the token counts: it is shown without a client.
     if (session == nullptr) walk.AddDamage(OrphanToken(token));
     FillTokenRow(token, session, &row);
     return filter.Matches(row, *now_ms) ? sink(row) : Status::Ok();
@@ -151,6 +153,7 @@ Status OfflineSource::Tokens(const TokenFilter& filter, const RowSink<TokenRow>&
 
 Status OfflineSource::OldestTokens(const TokenFilter& filter, size_t limit,
                                    const RowSink<TokenRow>& sink) {
+  // The ledger has tokens by deadline, not by age, so all are looked at and the oldest held.
   OldestHeap oldest(limit);
   Status status = Tokens(filter, [&oldest](const TokenRow& row) {
     oldest.Offer(row);
@@ -171,6 +174,8 @@ Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
     return Status::Ok();
   });
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  // A rule names the row of its tokens, or makes a row of its own. One that does not parse is
+  // damage, and its tokens keep a row without a name.
   for (const ledger::RuleEntry& entry : walk.rules()) {
     const Result<RuleRow> rule = RuleRowOf(entry);
     if (rule.ok()) {
@@ -179,6 +184,7 @@ Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
       walk.AddDamage(rule.status());
     }
   }
+  // Before formats with kinds a flow id had one rule, which counts for tokens of both.
   if (walk.format_version() < core::kFirstFormatWithKinds) AddStandIns(rows);
   for (auto& [key, row] : *rows) {
     row.flow_id = key.id.value;
@@ -221,6 +227,7 @@ Status OfflineSource::Waiters(const TokenFilter& /*filter*/, size_t /*limit*/,
 
 Status OfflineSource::Params(int64_t flow_id, size_t limit, bool /*by_minute*/,
                              const RowSink<wire::ParamRow>& sink) {
+  // Values by type and bytes: 7 as an int and as a long are two values.
   std::map<std::pair<ParamType, std::string>, TokenSums> sums;
   bool found = false;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
@@ -242,6 +249,7 @@ Status OfflineSource::Params(int64_t flow_id, size_t limit, bool /*by_minute*/,
     Result<RuleRow> parsed = RuleRowOf(entry);
     if (parsed.ok() && parsed->rule.param.has_value()) rule = *std::move(parsed);
   }
+  // Neither a token nor a rule was met.
   if (!found) return NoSuchFlow(FlowId{flow_id});
   std::vector<wire::ParamRow> rows;
   for (const auto& [value, sum] : sums) {
@@ -258,6 +266,7 @@ Status OfflineSource::Params(int64_t flow_id, size_t limit, bool /*by_minute*/,
 }
 
 Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
+  // Sessions come before tokens, but their sums are known only at the end.
   absl::flat_hash_map<uint64_t, TokenSums> sums;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
     if (walk.FindSession(token.session) == nullptr) walk.AddDamage(OrphanToken(token));
@@ -289,6 +298,7 @@ Status OfflineSource::History(const HistoryFilter& filter, size_t limit,
     HistoryRow row = HistoryRowOf(entry);
     if (!now_ms.has_value()) now_ms = walk.NowMs(machine_);
     if (!filter.Matches(row, *now_ms)) return Status::Ok();
+    // At most `limit` rows are held; the oldest makes room.
     newest.push_back(std::move(row));
     if (newest.size() > limit) newest.pop_front();
     return Status::Ok();

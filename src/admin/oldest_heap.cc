@@ -15,6 +15,7 @@ bool Older(const wire::TokenRow& a, const wire::TokenRow& b) {
 
 void OldestHeap::Offer(const wire::TokenRow& row) {
   if (heap_.size() == limit_) {
+    // Full: the youngest held row, which is on top, gives way to an older one.
     if (limit_ == 0 || !Older(row, heap_.front())) return;
     std::pop_heap(heap_.begin(), heap_.end(), Older);
     heap_.back() = row;

@@ -15,6 +15,7 @@ constexpr size_t kBufferBytes = 64 * 1024;
 
 void Output::Write(std::string_view bytes) {
   if (!status_.ok()) return;
+  // One write for 64 KiB: ten million rows are some thousands of system calls.
   if (buffer_.capacity() < kBufferBytes) buffer_.reserve(kBufferBytes);
   buffer_ += bytes;
   if (buffer_.size() >= kBufferBytes) Flush();
@@ -25,6 +26,7 @@ void Output::Flush() {
   const int error = sink_(buffer_);
   buffer_.clear();
   if (error == 0) return;
+  // The first failure stays: all that is written later is dropped, and nothing is tried again.
   reader_gone_ = error == EPIPE;
   status_ = Status::IoError(std::string("writing the output failed: ") + std::strerror(error));
 }

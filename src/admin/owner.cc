@@ -45,6 +45,8 @@ Result<Owner> FindOwner(const std::string& text) {
   Owner owner;
   const std::optional<uint32_t> number = NumberIn(user);
   const passwd* known = number.has_value() ? getpwuid(*number) : getpwnam(user.c_str());
+  // A number need not be a known user: containers have users without names. Its group is then the
+  // same number.
   if (known != nullptr) {
     owner = {known->pw_uid, known->pw_gid};
   } else if (number.has_value()) {
@@ -63,6 +65,7 @@ Result<Owner> FindOwner(const std::string& text) {
 
 Status GiveTo(const std::string& dir, const Owner& owner) {
   const auto give = [&](const std::string& path) -> Status {
+    // Not through symbolic links: they may lead out of the ledger.
     if (lchown(path.c_str(), owner.user, owner.group) == 0) return {};
     return OsError("give " + NameOfUser(owner.user), path);
   };
@@ -72,6 +75,7 @@ Status GiveTo(const std::string& dir, const Owner& owner) {
     NOWCALLS_RETURN_IF_ERROR(give(it->path()));
   }
   if (error) return Status::IoError("cannot list " + dir + ": " + error.message());
+  // The directory last: until then its new owner cannot take a half-given ledger.
   return give(dir);
 }
 

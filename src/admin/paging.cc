@@ -27,6 +27,7 @@ Paging Paging::OfTokens(bool may_be_sparse) {
   constexpr uint32_t kSparsePagesMax = 200'000;
   Paging paging("tokens");
   if (may_be_sparse) paging.short_pages_max_ = kSparsePagesMax;
+  // Only the listing of tokens has no number of rows that no server exceeds.
   paging.rows_max_ = UINT64_MAX;
   return paging;
 }
@@ -34,6 +35,8 @@ Paging Paging::OfTokens(bool may_be_sparse) {
 Status Paging::Take(size_t rows, uint64_t next_cursor) {
   at_end_ = next_cursor == 0;
   if (at_end_) return {};
+  // Three signs of a server that leads nowhere: the cursor stands, pages bring next to nothing, or
+  // there is more than any server has.
   if (next_cursor == cursor_) {
     return LeadsNowhere("it was asked for what is behind cursor " + std::to_string(cursor_) +
                         " and says to go on from there");

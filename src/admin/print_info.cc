@@ -71,6 +71,7 @@ Status InfoNotUnderstood(const std::string& what) {
 // What every server of nowcalls tells; the rest grows with it.
 Status CheckInfo(const ordered_json& info) {
   if (!info.is_object()) return InfoNotUnderstood("it is no map");
+  // Another server that speaks MessagePack-RPC may answer to info, too.
   const auto version = info.find("version");
   if (version == info.end() || !version->is_string()) {
     return InfoNotUnderstood("it tells no version; check HOST:PORT");

@@ -64,6 +64,7 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
 
 Status PrintFlow(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
                  Output* out) {
+  // Asked before the output begins: a flow that is not there leaves no header.
   const Result<std::vector<FlowRow>> flows =
       source->Flow({FlowId{arguments.flow_id}, arguments.kind});
   if (!flows.ok()) return flows.status();
@@ -78,6 +79,7 @@ Status PrintFlow(const Arguments& arguments, Format format, int64_t now_ms, Sour
 
 Status PrintListing(const Arguments& arguments, Format format, Source* source, Output* out) {
   int64_t now_ms = 0;
+  // Only people see ages, so raw formats do not ask for the clock.
   if (format == Format::kTable) {
     const Result<int64_t> now = source->NowMs();
     if (!now.ok()) return now.status();

@@ -16,6 +16,7 @@ std::string SealLine(const RepairSummary& summary) {
   }
   const ledger::Seal& seal = *summary.seal;
   std::string lines;
+  // A log or the witness names a later batch than the last seal that was read.
   if (summary.newest_batch > seal.batch_number) {
     const uint64_t first = seal.batch_number + 1;
     const bool one = first == summary.newest_batch;
@@ -24,6 +25,8 @@ std::string SealLine(const RepairSummary& summary) {
             ", and perhaps later ones that nothing tells of: the last that is left is batch " +
             std::to_string(seal.batch_number) + "\n";
   }
+  // The seal tells how many tokens its batch left. The sum of fences finds other tokens in the same
+  // number.
   const bool same_count =
       seal.live_tokens == summary.tokens && seal.live_count_sum == summary.now_calls;
   if (same_count && seal.live_fence_sum == summary.fence_sum) return lines;
@@ -49,6 +52,7 @@ std::string RepairText(const RepairSummary& summary, const std::string& to) {
 }
 
 Status PrintRepair(const Arguments& arguments, Output* out) {
+  // The owner is looked up first: a misspelt user must not leave a salvaged ledger behind.
   Result<Owner> owner = Owner();
   if (!arguments.owner.empty()) owner = FindOwner(arguments.owner);
   if (!owner.ok()) return owner.status();

@@ -21,6 +21,7 @@ using wire::NamespaceRow;
 Status NoteOwner(const std::string& name_space, Source* source, const Streams& streams) {
   return source->Namespaces([&](const NamespaceRow& row) {
     if (row.name_space != name_space || !row.source.has_value()) return Status::Ok();
+    // Rules by RPC may be replaced by a load; others come back from their own source.
     if (*row.source == kRpcRuleSource) return Status::Ok();
     streams.err("nowcalls-admin: note: namespace " + Quoted(name_space, kNamespaceBytesMax) +
                 " takes its rules from " + TerminalText(*row.source) + "\n");
@@ -29,6 +30,7 @@ Status NoteOwner(const std::string& name_space, Source* source, const Streams& s
 }
 
 void PrintChanges(const RulesDiff& diff, Format format, Output* out) {
+  // Scripts get a csv header even without changes; people get the sentence alone.
   if (format != Format::kTable || !diff.changes.empty()) {
     Listing<RuleChange> listing(format, /*now_ms=*/0, out);
     for (const RuleChange& change : diff.changes) {
@@ -57,6 +59,7 @@ Result<bool> PrintRulesDiff(const Arguments& arguments, Format format,
   const Result<RulesDiff> diff = DiffAgainst(source, arguments.name_space, file);
   if (!diff.ok()) return diff.status();
   progress->Erase();
+  // The note stands before the changes: it may make them moot.
   NOWCALLS_RETURN_IF_ERROR(NoteOwner(arguments.name_space, source, streams));
   PrintChanges(*diff, format, streams.out);
   streams.err(RemovalWarning(diff->removed));

@@ -24,6 +24,7 @@ std::string ProblemLine(const Problem& problem) {
 
 std::string SummaryText(const VerifySummary& summary, uint64_t shown_max) {
   std::string text;
+  // Problems beyond --max-problems are counted, not shown.
   if (summary.problems > shown_max) {
     text += "and " + std::to_string(summary.problems - shown_max) + " more\n";
   }
@@ -71,6 +72,7 @@ Result<bool> PrintVerify(const Arguments& arguments, store::LedgerSource* store,
                                                 TextColumn("key"), TextColumn("detail")},
                                                0, streams.out);
   const auto show = [&](const Problem& problem) {
+    // Problems and the progress line must not share a line of the terminal.
     progress->Erase();
     if (rows == nullptr) return streams.out->Write(ProblemLine(problem));
     const std::string_view family = problem.family;
@@ -84,6 +86,7 @@ Result<bool> PrintVerify(const Arguments& arguments, store::LedgerSource* store,
   const std::string text = SummaryText(*summary, arguments.problems_max);
   switch (format) {
     case Format::kJsonl: streams.out->Write(SummaryJson(*summary)); break;
+    // Rows of csv have one form, so the summary goes to stderr.
     case Format::kCsv: streams.err(text); break;
     case Format::kTable:
     case Format::kDetail: streams.out->Write(text); break;

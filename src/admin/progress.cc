@@ -22,11 +22,13 @@ Progress::Progress(bool enabled, std::string what, std::function<void(std::strin
       shown_ms_(started_ms_) {}
 
 void Progress::Update() {
+  // The interval has passed since the beginning at least once, so no division by 0 below.
   const int64_t now_ms = clock_ms_();
   if (now_ms - shown_ms_ < kIntervalMs) return;
   shown_ms_ = now_ms;
   std::string line(kEraseLine);
   line += std::to_string(count_);
+  // The total may be too low: a server grants while its rows are counted.
   if (total_ > 0) line += " of " + std::to_string(std::max(total_, count_));
   line += " " + what_ + ", ";
   const auto elapsed_ms = static_cast<uint64_t>(now_ms - started_ms_);

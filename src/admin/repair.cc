@@ -94,6 +94,7 @@ class Salvage {
 };
 
 void Salvage::TakeFormat() {
+  // The key proves that a token's id is of its fence. Without it no token can be told from garbage.
   if (read_.format.has_value()) {
     out_.format = *read_.format;
     has_kinds_ = out_.format.version >= core::kFirstFormatWithKinds;
@@ -113,6 +114,7 @@ bool Salvage::HasIdOfItsFence(Fence fence, TokenId id) const {
 
 void Salvage::TakeRules() {
   for (const ledger::RuleEntry& rule : read_.rules) {
+    // A rule must parse, be of its own flow id and have a namespace that may be.
     const Result<core::Rule> parsed = core::ParseRule(rule.json);
     if (!parsed.ok() || parsed->flow_id != rule.flow) {
       Change(Describe(rule) + " is no rule, and is left out");
@@ -122,6 +124,7 @@ void Salvage::TakeRules() {
       Change(Describe(rule) + " is left out: the namespace " + name.message());
       continue;
     }
+    // Two rules of one key: the one in force stays, else the first.
     const auto [taken, is_first] = out_.rules.emplace(parsed->key(), rule);
     if (is_first) continue;
     ledger::RuleEntry dropped = rule;
@@ -133,6 +136,7 @@ void Salvage::TakeRules() {
 
 // Of two sessions of one instance of a client the later one stays, and gets the tokens of both.
 void Salvage::TakeSessions() {
+  // First by number, so that of two the later one is met last.
   std::map<std::tuple<std::string, std::string, uint64_t>, uint64_t> named;
   std::map<uint64_t, ledger::Session> sorted;
   for (const ledger::Session& session : read_.sessions) {
@@ -151,6 +155,7 @@ void Salvage::TakeSessions() {
         named.emplace(std::tuple(session.name_space, session.client_id, session.instance), id);
     if (is_first) continue;
     const uint64_t before = std::exchange(first->second, id);
+    // Tokens of a session that was replaced earlier follow to the latest one.
     for (auto& [from, to] : session_instead_) {
       if (to == before) to = id;
     }
@@ -163,6 +168,8 @@ void Salvage::TakeSessions() {
 
 void Salvage::TakeTokens() {
   for (const ledger::HistoryEntry& entry : read_.history) ended_.insert(entry.fence.value);
+  // Left out: ids that no ledger makes, and tokens whose end the history tells. Kept in doubt: all
+  // else, with the later of two deadlines.
   std::map<std::pair<uint64_t, uint64_t>, Fence> requests;  // With their first tokens.
   for (ledger::Token token : read_.tokens) {
     const std::string text = Describe(token);
@@ -193,10 +200,12 @@ void Salvage::TakeTokens() {
     }
   }
   for (auto& [fence, token] : out_.tokens) {
+    // The family follows from the final deadline; a record may stand in another one.
     token.key.family = ledger::FamilyForHold(token.key.deadline_ms - token.issued_ms);
     if (token.request_id == 0) continue;
     const std::pair request(token.session.value, token.request_id);
     const auto first = requests.emplace(request, token.fence).first;
+    // Only items of one acquire_all share a request id.
     if (ledger::MayShareRequestId(first->second, token.fence)) continue;
     Change(Describe(token) + " loses its request id, which another token of its session has");
     token.request_id = 0;
@@ -205,6 +214,7 @@ void Salvage::TakeTokens() {
 
 void Salvage::FillInSession(const ledger::Token& token) {
   if (out_.sessions.contains(token.session.value)) return;
+  // Nobody can come back to a connection's session, so its tokens end by their rule.
   const auto rule = out_.rules.find(FlowOf(token));
   ledger::Session session;
   session.id = token.session;
@@ -221,12 +231,15 @@ void Salvage::FillInRule(const ledger::Token& token) {
   const FlowKey key = FlowOf(token);
   if (out_.rules.contains(key)) return;
   const auto other = out_.rules.find({key.id, OtherThan(key.kind)});
+  // Formats without kinds had one rule for a flow id: a stand-in of it takes the tokens.
   if (!has_kinds_ && other != out_.rules.end()) {
     const core::Rule rule = core::StandInRule(*core::ParseRule(other->second.json));
     out_.rules.emplace(key, ledger::RuleEntry{other->second.name_space, token.flow,
                                               ledger::RuleState::kRemoved, core::RuleToJson(rule)});
     return;
   }
+  // Nothing is known of the rule. One that counts as removed grants nothing, and its tokens still
+  // end.
   core::Rule rule;
   rule.resource = kMadeUp;
   rule.flow_id = token.flow;
@@ -259,6 +272,7 @@ void Salvage::FillIn() {
 
 void Salvage::TakeHistory() {
   std::vector<ledger::HistoryEntry> sorted = read_.history;
+  // The entries that are left get new numbers, in the order in which the tokens ended.
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return std::tie(a.ended_ms, a.sequence) < std::tie(b.ended_ms, b.sequence);
   });
@@ -282,6 +296,7 @@ void Salvage::DropIdleRules() {
   std::set<FlowKey> with_tokens;
   for (const auto& [fence, token] : out_.tokens) with_tokens.insert(FlowOf(token));
   for (auto it = out_.rules.begin(); it != out_.rules.end();) {
+    // A removed rule stays only for its tokens.
     const bool idle = !ledger::IsInForce(it->second.state) && !with_tokens.contains(it->first);
     if (idle) Change(Describe(it->second) + " was removed, and no token of it is left");
     it = idle ? out_.rules.erase(it) : std::next(it);
@@ -296,6 +311,7 @@ void Salvage::TakeRates() {
              std::to_string(bucket.key.flow.value) + " has no rule of the flow");
       continue;
     }
+    // SetClock has run. In no ledger a window begins behind its clock.
     if (bucket.key.begin_ms > out_.mark.ledger_ms) {
       Change("a window of calls a second of flow " + std::to_string(bucket.key.flow.value) +
              " is left out: it begins in the future");
@@ -309,6 +325,7 @@ void Salvage::TakeRates() {
 void Salvage::TakeNamespaces() {
   std::set<std::string> in_force;
   for (const auto& [flow, rule] : out_.rules) {
+    // Only namespaces with rules in force have a source that owns them.
     if (ledger::IsInForce(rule.state)) in_force.insert(rule.name_space);
   }
   for (const ledger::NamespaceEntry& entry : read_.namespaces) {
@@ -337,6 +354,7 @@ void Salvage::SetClock(const ClockSample& now) {
   }
   out_.mark.machine = now;
   if (read_.mark.has_value()) {
+    // A mark later than the seal is not believed.
     ledger::ClockMark mark = *read_.mark;
     if (read_.seal.has_value()) mark.ledger_ms = std::min(mark.ledger_ms, floor.ms);
     out_.mark.ledger_ms = ledger::RecoverTime(mark, floor, now).now.ms;
@@ -347,6 +365,7 @@ void Salvage::SetClock(const ClockSample& now) {
 }
 
 void Salvage::SkipFences() {
+  // Beyond the seal and beyond every number that was found (invariant 6).
   uint64_t next = read_.seal.has_value() ? read_.seal->next_fence : 1;
   const auto see = [&next](uint64_t number) { next = std::max(next, number + 1); };
   for (const auto& [fence, token] : out_.tokens) see(std::max(fence, token.session.value));

@@ -61,6 +61,7 @@ class Writer {
 };
 
 Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
+  // In the order of what refers to what: tokens come last, behind their rules and sessions.
   Writer writer(salvaged, store);
   for (const ledger::NamespaceEntry& entry : salvaged.namespaces) {
     writer.batch().NamespaceSet(entry);
@@ -123,10 +124,14 @@ class Workplace {
       return Status::AlreadyExists("--to: " + to_.string() +
                                    " exists: name a directory that does not");
     }
+    // Happy path: remove what a dead repair left, make the directory, lock it, work in one below
+    // it.
     NOWCALLS_RETURN_IF_ERROR(RemoveLeftOver());
     made_ = fs::create_directory(path(), error);
     if (error) return store::CannotMakeDirectory(path(), error.value());
+    // It came into being since RemoveLeftOver looked: another repair is at work.
     if (!made_) return InTheWay("another repair to it runs: wait until it has ended");
+    // The lock keeps two repairs apart. A second one is refused, and does not wait.
     NOWCALLS_RETURN_IF_ERROR(Lock());
     fs::permissions(path(), fs::perms::owner_all, error);
     if (fs::create_directory(work(), error)) return {};
@@ -135,12 +140,15 @@ class Workplace {
 
   Status Finish() {
     std::error_code error;
+    // The order: sync the files' directories, rename to the target, sync its parent, and only then
+    // give the ledger its name.
     fs::remove_all(scratch(), error);
     if (error) return Status::IoError("cannot remove " + scratch() + ": " + error.message());
     NOWCALLS_RETURN_IF_ERROR(store::SyncDir(work()));
     NOWCALLS_RETURN_IF_ERROR(store::SyncDir(path()));
     fs::rename(path(), to_, error);
     if (error) return Status::IoError("cannot rename to " + to_.string() + ": " + error.message());
+    // From here on the target has the work: the destructor must not remove it.
     made_ = false;
     NOWCALLS_RETURN_IF_ERROR(store::SyncDir(to_.parent_path()));
     // The ledger gets its name last: no left-over has one.
@@ -200,6 +208,7 @@ Status CheckSource(const std::string& data_dir) {
   if (!*there || !fs::is_directory(store::LedgerDir(data_dir), ignored)) {
     return Status::NotFound("there is no ledger in " + store::LedgerDir(data_dir));
   }
+  // A device or a pipe in the ledger's place would block a read.
   return store::CheckMayAllBeFiles(store::LedgerDir(data_dir));
 }
 
@@ -211,6 +220,7 @@ Status ReadLedger(const std::string& data_dir, const std::string& scratch,
   // Files that vanished or changed under a server are no damage.
   const Status alone = lock->CheckNobodyCame();
   if (!alone.ok()) return Status::IoError(alone.message());
+  // The copy is complete: a server may start meanwhile.
   lock.reset();
   Status status = opened.status();
   if (status.ok()) status = (*opened)->Load(read);
@@ -235,6 +245,7 @@ Status WriteSalvaged(const SalvagedEntities& salvaged, const std::string& data_d
 }
 
 Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to) {
+  // First all that can be refused without making anything.
   const Status source = CheckSource(data_dir);
   if (source.code() == StatusCode::kIoError) return source;
   if (!source.ok()) return source.WithContext("--data-dir");
@@ -243,6 +254,7 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   if (!elsewhere.ok()) return elsewhere.WithContext("--to");
   Result<std::unique_ptr<store::LedgerReadLock>> lock = store::LedgerReadLock::Take(data_dir);
   if (!lock.ok()) return Status::IoError(lock.status().message());
+  // From here on a failure removes what was made.
   Workplace place(to);
   NOWCALLS_RETURN_IF_ERROR(place.Make());
   const Result<ClockSample> now = SampleClocks();
@@ -250,6 +262,7 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   store::SalvageReport report;
   ReadEntities read;
   NOWCALLS_RETURN_IF_ERROR(ReadLedger(data_dir, place.scratch(), &report, &read, *std::move(lock)));
+  // A wrong directory or an unmounted volume must not become an empty ledger.
   if (IsNothing(read)) {
     return Status::Corruption(
         "nothing of the ledger in " + store::LedgerDir(data_dir) +
@@ -259,6 +272,7 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   const SalvagedEntities salvaged = SalvageEntities(read, *now);
   NOWCALLS_RETURN_IF_ERROR(WriteSalvaged(salvaged, place.work()));
   NOWCALLS_RETURN_IF_ERROR(place.Finish());
+  // The new ledger is in place; the rest only tells of it.
   RepairSummary summary;
   summary.lost = std::move(report.lost);
   summary.lost.insert(summary.lost.end(), read.damage.begin(), read.damage.end());

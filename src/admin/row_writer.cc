@@ -74,6 +74,7 @@ class JsonlWriter : public RowWriter {
  public:
   JsonlWriter(const std::vector<ColumnInfo>& columns, Output* out) : out_(out) {
     for (const ColumnInfo& column : columns) {
+      // jq and JavaScript round numbers beyond 2^53, so these ids are strings.
       quoted_.push_back(column.kind == Kind::kDigits);
       std::string prefix = prefixes_.empty() ? "{" : ",";
       AppendJsonString(column.name, &prefix);
@@ -84,6 +85,7 @@ class JsonlWriter : public RowWriter {
   void Write(std::span<const Cell> cells) override {
     line_.clear();
     for (size_t i = 0; i < cells.size(); ++i) {
+      // The key with its quotes is the same in every row.
       line_ += prefixes_[i];
       const Cell cell = Plain(cells[i]);
       if (const auto* text = std::get_if<std::string_view>(&cell)) {
@@ -118,6 +120,7 @@ bool IsFormula(std::string_view text) {
 }
 
 void AppendCsvText(std::string_view text, std::string* out) {
+  // An apostrophe in front makes a spreadsheet take it for text.
   std::string harmless;
   if (IsFormula(text)) {
     harmless = "'" + std::string(text);
@@ -174,6 +177,7 @@ std::string HumanCell(const Cell& cell, Kind kind, int64_t now_ms) {
   if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
   if (const auto* ms = std::get_if<int64_t>(&cell)) {
     if (kind == Kind::kDuration) return HumanDuration(*ms);
+    // An instant of the future may come from a clock that was set back: age 0.
     if (kind == Kind::kAge) return HumanDuration(std::max<int64_t>(0, MsSince(*ms, now_ms)));
     if (kind == Kind::kUntil) return HumanDuration(MsSince(now_ms, *ms));
   }
@@ -192,6 +196,7 @@ size_t DisplayWidth(std::string_view text) {
 std::string Clipped(std::string_view text, size_t width) {
   if (DisplayWidth(text) <= width) return std::string(text);
   size_t end = 0;
+  // Whole characters only: a cut one would break the line's UTF-8.
   for (size_t characters = 0; characters + 1 < width; ++characters) {
     ++end;
     while (end < text.size() && (text[end] & 0xc0) == 0x80) ++end;
@@ -233,6 +238,8 @@ class TableWriter : public RowWriter {
   }
 
   void Finish() override {
+    // The order: rare columns leave first, since the others may fit without them. Then the widths
+    // are final, and rows stream.
     if (!streaming_) LeaveOutRare();
     if (!streaming_ && out_->columns() > 0) Fit();
     streaming_ = true;
@@ -255,6 +262,7 @@ class TableWriter : public RowWriter {
   }
 
   void Hold(std::vector<std::string> row) {
+    // Titles count in full. With a known line width all rows do, since Fit narrows them later.
     const size_t width_max = held_.empty() || out_->columns() > 0 ? SIZE_MAX : kSampledWidthMax;
     for (size_t i = 0; i < row.size(); ++i) {
       shown_[i].width = std::max(shown_[i].width, std::min(DisplayWidth(row[i]), width_max));
@@ -291,6 +299,7 @@ class TableWriter : public RowWriter {
       const auto last =
           std::max_element(shown_.begin(), shown_.end(),
                            [](const Shown& a, const Shown& b) { return a.rank < b.rank; });
+      // Only columns that always stay are left: shorten text instead.
       if (last->rank == 0) break;
       LeaveOut(static_cast<size_t>(last - shown_.begin()));
     }
@@ -300,6 +309,7 @@ class TableWriter : public RowWriter {
         if (column.kind != Kind::kText || column.width <= kTextWidthMin) continue;
         if (widest == nullptr || column.width > widest->width) widest = &column;
       }
+      // Nothing can be narrowed any more: lines are longer than the terminal.
       if (widest == nullptr) break;
       --widest->width;
     }
@@ -377,6 +387,7 @@ std::unique_ptr<RowWriter> MakeRowWriter(Format format, const std::vector<Column
 
 void AppendJsonString(std::string_view text, std::string* out) {
   const auto plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  // Nearly all names and ids are plain ASCII and need no escape.
   if (std::all_of(text.begin(), text.end(), plain)) {
     *out += '"';
     *out += text;

@@ -71,6 +71,7 @@ Fields FieldsOf(const core::Rule& rule) {
   const auto object = ordered_json::parse(core::RuleToJson(rule));
   Fields fields;
   for (const auto& [name, value] : object.items()) {
+    // Sentinel's lists of values with limits of their own: a field for each value.
     if (value.is_array()) {
       AddItems(name, rule, &fields);
     } else if (!value.is_object()) {
@@ -104,6 +105,7 @@ void AddFields(const core::Rule& before, const core::Rule& after, RulesDiff* dif
     change.after = new_fields.Find(name);
     if (change.before != change.after) diff->changes.push_back(std::move(change));
   };
+  // In the order of the new rule, then fields that only the old one has.
   for (const std::string& name : new_fields.names) add(name);
   for (const std::string& name : old_fields.names) {
     if (!new_fields.Find(name).has_value()) add(name);
@@ -139,6 +141,8 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
     const core::Rule* before = nullptr;
     const core::Rule* after = nullptr;
   };
+  // Both sides by flow id and kind. A flow id belongs to one namespace, so rules of others are
+  // possible conflicts.
   std::map<FlowKey, Sides> flows;
   std::map<FlowKey, std::string_view> owners;  // Flows of other namespaces.
   for (const RuleRow& row : in_force) {
@@ -153,6 +157,8 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
   RulesDiff diff;
   std::vector<RuleChange> conflicts;
   for (const auto& [key, sides] : flows) {
+    // Only before: removed. Owned by another namespace: the load would be refused. Only after:
+    // added.
     if (sides.after == nullptr) {
       ++diff.removed;
       diff.changes.push_back(ChangeOf("removed", *sides.before));
@@ -170,6 +176,7 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
       AddFields(*sides.before, *sides.after, &diff);
     }
   }
+  // Behind the changes, since a load with a conflict changes nothing.
   for (RuleChange& change : conflicts) diff.changes.push_back(std::move(change));
   diff.skipped = file.skipped.count();
   AddRemarks("skipped", file.skipped, &diff);

@@ -16,6 +16,7 @@ constexpr size_t kChunkBytes = 64 * 1024;
 Status Unreadable(const std::string& name, int error) {
   const std::string message = "cannot read " + name + ": " + std::strerror(error);
   switch (error) {
+    // A wrong name is the operator's mistake; anything else is the system's.
     case ENOENT:
     case ENOTDIR:
     case EISDIR:
@@ -30,11 +31,13 @@ Result<std::string> ReadText(const std::string& path) {
   const bool standard = IsStandardInput(path);
   const std::unique_ptr<FILE, int (*)(FILE*)> file(
       standard ? stdin : std::fopen(path.c_str(), "rbe"),
+      // Standard input is the process's, and stays open.
       standard ? [](FILE*) { return 0; } : std::fclose);
   if (file == nullptr) return Unreadable(name, errno);
   std::string text;
   size_t got = 0;
   do {
+    // By chunks, since standard input and pipes tell no size. The bound is looked at after each.
     const size_t had = text.size();
     text.resize(had + kChunkBytes);
     got = std::fread(text.data() + had, 1, kChunkBytes, file.get());
