@@ -6,8 +6,7 @@
 
 namespace nowcalls {
 
-// Allows the CPUs of the main thread, not those of the starting thread. Where the system refuses,
-// nothing changes.
+// Allows the main thread's CPUs, not the starting thread's. If refused, nothing changes.
 void UseCpusOfProcess();
 
 // Adds 5 to the main thread's nice: a quarter of a CPU beside it. A thread with less priority keeps

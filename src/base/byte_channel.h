@@ -1,10 +1,10 @@
-// ByteChannel: between the bytes of a socket and the bytes of a protocol.
+// ByteChannel: between a socket's bytes and a protocol's.
 //
 // Thread: one at a time. Does no I/O: the owner reads and writes the socket and passes all bytes
-// through the channel. The plain channel copies nothing; TLS can be another.
+// through the channel. PlainChannel copies nothing.
 //
-// A channel may hold bytes back, as TLS until its handshake. A later Receive returns them as
-// `reply`, so an owner that sends every reply needs no state for a handshake.
+// A channel may hold bytes back, as TLS until its handshake; a later Receive returns them as
+// `reply`, which the owner sends.
 #ifndef NOWCALLS_BASE_BYTE_CHANNEL_H_
 #define NOWCALLS_BASE_BYTE_CHANNEL_H_
 

@@ -8,8 +8,7 @@
 
 namespace nowcalls {
 
-// Prints "fatal: FILE:LINE: check failed: EXPR" to stderr and exits with 74, after a second even if
-// stderr blocks.
+// Prints "fatal: FILE:LINE: check failed: EXPR" to stderr and exits with 74, within a second.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* expression);
 
 }  // namespace nowcalls

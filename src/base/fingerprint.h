@@ -1,6 +1,6 @@
-// Fingerprint: 64 bits that tell whether a text has changed.
+// Fingerprint: 64 bits that tell whether a text changed.
 //
-// Thread: any; pure. FNV-1a (Fowler, Noll, Vo): no protection against texts made to collide.
+// Thread: any; pure. FNV-1a (Fowler, Noll, Vo); no protection against attackers.
 #ifndef NOWCALLS_BASE_FINGERPRINT_H_
 #define NOWCALLS_BASE_FINGERPRINT_H_
 

@@ -1,5 +1,5 @@
-// The one line of a process that ends by an uncaught exception, refused memory or threads, or a
-// library's failed assertion; then exit code 74 (kExitIoError), as after a failed NOWCALLS_CHECK.
+// A process's last line: an uncaught exception, refused memory or threads, or a library's failed
+// assertion; then exit code 74 (kExitIoError).
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_LAST_WORDS_H_
@@ -15,9 +15,8 @@ namespace nowcalls {
 // with SIGABRT (134). Debian's RocksDB asserts.
 void InstallLastWords();
 
-// While one lives, anywhere in the process, a failed assertion of a library means damage of the
-// ledger being read: exit code 65 (kExitCorruption). RocksDB's assertions about system calls end
-// with 74 and name the error.
+// While one lives, anywhere in the process, a library's failed assertion means damage of the ledger
+// being read and ends with 65 (kExitCorruption); RocksDB's about system calls end with 74.
 class AssertionsMeanDamage {
  public:
   AssertionsMeanDamage();
@@ -26,8 +25,7 @@ class AssertionsMeanDamage {
   AssertionsMeanDamage& operator=(const AssertionsMeanDamage&) = delete;
 };
 
-// Writes "fatal: TEXT\n" to stderr and exits, after a second even if stderr blocks. Allocates
-// nothing.
+// Writes "fatal: TEXT\n" to stderr and exits, within a second. Allocates nothing.
 [[noreturn]] void EndWithLastWords(std::string_view text, int exit_code = kExitIoError);
 
 }  // namespace nowcalls

@@ -57,8 +57,8 @@ struct Limits {
   // Over all connections, incomplete or waiting; beyond, the largest holders are closed.
   size_t input_total_bytes_max = 128 * 1024 * 1024;
   size_t output_bytes_max = 8 * 1024 * 1024;  // A connection; then it is closed.
-  // Over all connections, unsent replies; beyond, the largest holders are closed. Shares of it
-  // bound what waits for commits: beyond those, listings wait and reading stops.
+  // Over all connections, unsent replies; beyond, the largest holders are closed. Beyond shares of
+  // it listings wait and reading stops.
   size_t output_total_bytes_max = 256 * 1024 * 1024;
   int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
   int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.
@@ -67,8 +67,8 @@ struct Limits {
   uint32_t namespace_qps_max = 30'000;
   // Over all rules, memory of values with remembered calls a second.
   size_t param_value_bytes_max = 256 * 1024 * 1024;
-  // A Sentinel client's wait in a queue (acquireRefuseStrategy 3); 0: blocked at once. Released
-  // clients give up after 20 ms.
+  // A Sentinel client's wait in a queue (acquireRefuseStrategy 3), below its timeout of 20 ms; 0:
+  // blocked at once.
   int64_t sentinel_wait_ms_max = 15;
   uint32_t waiters_per_rule_max = 1000;  // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
@@ -83,20 +83,18 @@ struct Limits {
   uint32_t listings_per_connection_max = 4;
   int64_t listing_idle_ms = 30'000;  // Then the cursor is forgotten.
   uint32_t history_max = 10'000;     // Entries of the history; 0: none.
-  // Log lines about peers, acts of administrators, and chosen ends of tokens; the rest is counted.
+  // Log lines about peers, administrators' acts, chosen ends of tokens; the rest is counted.
   uint32_t log_lines_per_second_max = 100;
   uint32_t log_act_lines_per_second_max = 1000;
   uint32_t log_end_lines_per_second_max = 5000;
-  // Free bytes on the ledger's file system: below low nothing is granted until high. 0: never
-  // refused for that; high: low + low / 4. Defaults suffice for the tokens that are out
-  // (src/engine/README.md, "Nothing is granted").
+  // Free bytes of the ledger's disk: below low nothing is granted until high. 0: never refused;
+  // high: low * 5 / 4. src/engine/README.md, "Nothing is granted", has the reason.
   uint64_t disk_free_low_bytes = 256 * 1024 * 1024;
   // What rules by RPC and drains may write while the disk is low.
   uint64_t rule_bytes_while_disk_low_max = 16 * 1024 * 1024;
   uint64_t disk_free_high_bytes = 0;
 
-  // In force, and removed with tokens out: enough to replace all rules under load. Beyond, no new
-  // flow id is taken.
+  // In force, and removed with tokens out. Beyond, no new flow id is taken.
   uint64_t flows_max() const { return uint64_t{2} * rules_max; }
 
   uint64_t disk_free_high() const {

@@ -23,8 +23,7 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
 };
 
-// Each address once, in the resolver's order, at least one. kInvalidArgument: the host and the
-// resolver's reason.
+// Each address once, in the resolver's order, at least one. kInvalidArgument names host and reason.
 Result<std::vector<SocketAddress>> ResolveAll(const HostPort& name);
 // The first, to listen on.
 Result<SocketAddress> Resolve(const HostPort& name);
@@ -32,8 +31,8 @@ Result<SocketAddress> Resolve(const HostPort& name);
 // 127.0.0.0/8, also mapped to IPv6, or ::1.
 bool IsLoopback(const SocketAddress& address);
 
-// A nonblocking socket at the first address of `name`. `set_options` runs before bind; false with
-// errno: failed. kIoError: address and reason, also in errno.
+// A nonblocking socket at the first address of `name`. `set_options` runs before bind; false:
+// failed, with errno. kIoError: the reason is also in errno.
 Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd));
 
 // An empty host: that end is gone, or not connected.

@@ -1,5 +1,4 @@
-// Memory whose pages are there when it is allocated, for what is filled at once. Asking for all
-// pages together saves a fault of some 2 us a page.
+// Memory with pages from the start, for what is filled at once: a fault costs some 2 us a page.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_POPULATED_MEMORY_H_
@@ -11,8 +10,7 @@
 
 namespace nowcalls {
 
-// Pages wholly within these bytes. Without MADV_POPULATE_WRITE (Linux 5.14) the first touch brings
-// them.
+// Pages wholly within these bytes; before Linux 5.14 the first touch brings them.
 void PopulatePages(void* begin, size_t bytes);
 
 // std::allocator with pages, for large and soon full memory.

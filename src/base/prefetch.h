@@ -21,8 +21,8 @@ inline void PrefetchForReading(const void* at) {
 #endif
 }
 
-// If another CPU read this line last, our store stalls until we own it, tens of nanoseconds. Worth
-// it for memory that two threads pass back and forth: CPUs look ahead for loads only.
+// For memory that two threads pass back and forth: if another CPU read this line last, our store
+// stalls until we own it.
 inline void PrefetchForWriting(const void* at) {
 #if defined(__x86_64__)
   // What __builtin_prefetch becomes without -mprfchw only asks for a copy to read.

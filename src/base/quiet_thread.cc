@@ -9,7 +9,9 @@ namespace nowcalls {
 SignalsBlocked::SignalsBlocked() {
   sigset_t blocked;
   sigfillset(&blocked);
-  // A thread's own faults must end the process where they happen; SIGPROF is a profiler's.
+  // A signal that the program blocks for signalfd or sigwait would end the process on a thread that
+  // it does not know. A thread's own faults must end the process where they happen; SIGPROF is a
+  // profiler's.
   for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
     sigdelset(&blocked, own);
   }

@@ -13,7 +13,7 @@
 namespace nowcalls {
 
 // While it lives, threads that its thread starts take only signals of their own faults and of
-// profilers. A signal that the program blocked for signalfd would else end the process there.
+// profilers.
 class SignalsBlocked {
  public:
   SignalsBlocked();

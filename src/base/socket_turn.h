@@ -1,7 +1,7 @@
-// SocketTurn: batches the receives and sends of an event loop (README, decision 1).
+// SocketTurn: batches an event loop's receives and sends (README, decision 1).
 //
-// Thread: the loop's. The loop names readable sockets; they are received from when there are
-// kTogether, and at Receive. Sends wait for SendAll.
+// Thread: the loop's. Readable sockets are received from when there are kTogether, and at Receive.
+// Sends wait for SendAll.
 #ifndef NOWCALLS_BASE_SOCKET_TURN_H_
 #define NOWCALLS_BASE_SOCKET_TURN_H_
 
@@ -20,7 +20,7 @@ namespace nowcalls {
 class SocketTurn {
  public:
   static constexpr size_t kTogether = 32;
-  // One receive. Small, since the bytes may be kept for each of many sockets.
+  // One receive; small, since each socket may have to keep its bytes.
   static constexpr size_t kReceiveBytesMax = 16 * 1024;
   static constexpr int kReceivesMax = 32;
 
@@ -54,7 +54,6 @@ class SocketTurn {
  private:
   void ReceiveOnce();
 
-  // Receives begin in different sets of the CPU's caches.
   static constexpr size_t kStride = kReceiveBytesMax + 5 * 64;
 
   SocketBatch batch_;

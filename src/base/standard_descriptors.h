@@ -1,5 +1,5 @@
-// OccupyStandardDescriptors: opens stdin, stdout and stderr if the caller closed them; else the
-// next file, such as a ledger, would get what is printed.
+// OccupyStandardDescriptors: opens stdin, stdout and stderr if closed; else a ledger could get what
+// is printed.
 //
 // Thread: the main one, before any file is opened.
 #ifndef NOWCALLS_BASE_STANDARD_DESCRIPTORS_H_

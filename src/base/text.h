@@ -30,15 +30,14 @@ std::string Shortened(std::string_view text, size_t bytes_max = 256);
 // ShownText (base/shown_text.h), but "-" for an empty text.
 std::string TerminalText(std::string_view text);
 
-// Breaks lines between words at `width`. Broken lines go on where the last column begins: behind
-// the first two spaces or the indentation.
+// Breaks lines between words at `width`; they go on at the last column: behind the first two
+// spaces, or the indentation.
 std::string Wrapped(std::string_view text, size_t width);
 
 // The shortest that reads back: "2", "2.5".
 std::string NumberText(double value);
 
-// A message about the first option "--NAME=" without a value, which a parser would take from the
-// next word. nullopt: none before "--".
+// A message about the first "--NAME=" without a value before "--"; nullopt: none.
 std::optional<std::string> EmptyOption(int argc, const char* const* argv);
 
 // 1..bytes_max bytes of printable UTF-8. kInvalidArgument completes "FIELD must be 1..128 bytes,
@@ -47,7 +46,7 @@ Status CheckName(std::string_view name, size_t bytes_max);
 Status CheckNamespace(std::string_view name);
 // Of nowcalls/rule_source.h.
 Status CheckRuleSource(std::string_view name);
-// '@' may not begin it: it marks sessions of connections without a client id.
+// Not with '@' in front, the mark of sessions without a client id.
 Status CheckClientId(std::string_view id);
 
 }  // namespace nowcalls

@@ -1,7 +1,5 @@
-// Instants and durations of the ledger clock (src/ledger/clock.h).
-//
-// It never goes back, across restarts and reboots. It begins at the wall time when the ledger was
-// made and does not follow the wall clock later.
+// Instants and durations of the ledger clock (src/ledger/clock.h), which never goes back, across
+// reboots too, and does not follow the wall clock.
 #ifndef NOWCALLS_BASE_TIME_H_
 #define NOWCALLS_BASE_TIME_H_
 

@@ -1,5 +1,4 @@
-// Usage errors of command lines: the first word that does not fit, and what there is instead. CLI11
-// names the last word first.
+// Usage errors of command lines: the first word that does not fit, and what there is instead.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_USAGE_ERRORS_H_
@@ -19,7 +18,6 @@ namespace nowcalls {
 
 inline constexpr size_t kHelpColumns = 80;
 
-// The command as far as it was understood.
 inline const CLI::App& DeepestCommand(const CLI::App& app) {
   const CLI::App* deepest = &app;
   while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
@@ -42,7 +40,6 @@ inline std::vector<std::string> CommandNames(const CLI::App& app) {
   return names;
 }
 
-// "; there are a, b, c", and "; did you mean b?" where one is near.
 inline std::string CommandsInstead(const CLI::App& app, std::string_view wrong) {
   const std::vector<std::string> names = CommandNames(app);
   std::string list;

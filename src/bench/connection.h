@@ -1,7 +1,7 @@
 // Connection: one connection of a load.
 //
-// Thread: the loop's. The driver owns it and frees it after the loop. Answers of one receive share
-// one time. Output leaves with Flush in the turn's list; all bytes pass a ByteChannel.
+// Thread: the loop's. The driver frees it after the loop. Answers of one receive share one time.
+// All bytes pass a ByteChannel.
 #ifndef NOWCALLS_BENCH_CONNECTION_H_
 #define NOWCALLS_BENCH_CONNECTION_H_
 

@@ -65,8 +65,7 @@ class Workload {
 
   uint64_t in_flight() const { return busy_lanes_ - (held_end_ - held_begin_); }
 
-  // How long the oldest unanswered request of an open loop has been due, in flight or waiting; else
-  // 0.
+  // How long an open loop's oldest unanswered request has been due; else 0.
   int64_t BehindNs(int64_t now_ns) const;
   // BehindNs > behind_ns_max, mostly without looking at the requests.
   bool IsBehind(int64_t now_ns, int64_t behind_ns_max);

@@ -38,7 +38,6 @@ class Api {
   Api(const Api&) = delete;
   Api& operator=(const Api&) = delete;
 
-  // For paths that begin with "/api/".
   Response Handle(const Request& request);
 
  private:
@@ -47,7 +46,6 @@ class Api {
 
   struct Question;
 
-  // Status 200, or the error to answer.
   static Response Parse(const std::string& view, const Request& request, Question* question);
   std::string Answer(const Snapshot& snapshot, const Question& question);
   std::string Write(const Snapshot& snapshot, const Question& question) const;

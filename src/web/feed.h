@@ -62,7 +62,7 @@ class Feed : public SnapshotSource {
     bool history = false;
     bool rules = false;
   };
-  // By id, the BoottimeMs of the last watch.
+  // BoottimeMs of the last watch.
   template <typename Id>
   using WatchedMs = std::map<Id, int64_t>;
 

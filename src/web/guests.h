@@ -21,8 +21,7 @@ enum class GuestKind : uint8_t {
 struct GuestBounds {
   unsigned all;
   unsigned of_one_address;
-  // True: a newcomer beyond the bounds closes the oldest of its address, or of the address with
-  // most. False: it is refused.
+  // True: a newcomer closes the oldest of its address, or of that with most. False: it is refused.
   bool oldest_gives_way;
 };
 

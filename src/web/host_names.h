@@ -16,9 +16,8 @@ namespace nowcalls::web {
 
 class HostNames {
  public:
-  // `listen` as configured, `addresses` where it listens (at least one), `more` of the operator. On
-  // loopback these and "localhost" are all. Else this machine's name and every address in digits
-  // count, too.
+  // `listen` as configured, `addresses` where it listens (at least one), `more` of the operator.
+  // Beyond loopback this machine's name and every address in digits count, too.
   HostNames(const HostPort& listen, const std::vector<HostPort>& addresses,
             const std::vector<std::string>& more);
 

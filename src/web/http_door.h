@@ -1,7 +1,6 @@
 // HttpDoor: accepts an HTTP server's connections and hands each to a daemon.
 //
-// Thread: its own, which also drives the daemon of probes. It builds no large answer and waits for
-// no reader, so probes are answered however busy the rest is.
+// Thread: its own, which also drives the daemon of probes and waits for no reader.
 #ifndef NOWCALLS_WEB_HTTP_DOOR_H_
 #define NOWCALLS_WEB_HTTP_DOOR_H_
 

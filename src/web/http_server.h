@@ -35,13 +35,12 @@ class HttpServer {
     bool closes = false;
     // Ports above a taken `listen.port` to try.
     uint16_t ports_above = 0;
-    // First to last byte of a request, or of an answer that ends. A slower connection is closed
-    // within a second.
+    // First to last byte of a request, or of an answer that ends; then closed within a second.
     int64_t exchange_ms_max = 30'000;
     // POST is answered like GET; its body is dropped.
     bool takes_posts = false;
     // Answered by `probe` under any name. Connections that begin with these or short_paths have
-    // room of their own and close after the answer.
+    // room of their own; an answer closes them.
     std::vector<std::string> probe_paths{};
     Handler probe{};
     std::vector<std::string> short_paths{};
@@ -60,7 +59,7 @@ class HttpServer {
   // At least one; all have the same port.
   const std::vector<HostPort>& addresses() const;
   const HostPort& address() const { return addresses().front(); }
-  // Asks streams again that had no bytes. Call it about once a second.
+  // Asks streams again; call it about once a second.
   void WakeStreams();
 
  private:

@@ -1,7 +1,7 @@
 // Series: the last minutes of the flows in use, a point a second.
 //
-// Thread: any; it locks. A flow idle for kPoints seconds is forgotten. Beyond kFlowsMax a flow that
-// comes into use replaces the one idle for longest; if none is idle it is not remembered.
+// Thread: any; it locks. Flows idle for kPoints seconds are forgotten. Beyond kFlowsMax a newly
+// used flow replaces the one idle for longest, or is not remembered.
 #ifndef NOWCALLS_WEB_SERIES_H_
 #define NOWCALLS_WEB_SERIES_H_
 

@@ -87,8 +87,8 @@ struct Snapshot {
   // Rules in force, an array as rules_list has it, by flow id. Null: not watched.
   std::shared_ptr<const nlohmann::ordered_json> rules{};
 
-  // The Unix second of the middle of the span. Looks end with a second or fall within one, so a
-  // second's looks cover it alone. A late look belongs to the second it should have ended.
+  // The Unix second of the middle of the span; the looks of a second cover it alone. A late look
+  // belongs to the second it should have ended.
   int64_t second() const { return (unix_ms - std::min<int64_t>(span_ms, 2'000) / 2) / 1000; }
   // The last second that is over.
   int64_t whole_second() const {
@@ -101,7 +101,6 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
 // Null: no such flow.
 const FlowLook* FindFlow(const Snapshot& snapshot, const FlowKey& key);
-// The flow id also has a flow of the other kind.
 bool HasOther(const Snapshot& snapshot, const FlowKey& key);
 
 }  // namespace nowcalls::web

@@ -30,7 +30,6 @@ enum class FlowOrder : uint8_t {
   kId,
 };
 
-// A window of a list.
 struct ListQuery {
   static constexpr size_t kLimitMax = 200;
 
@@ -44,7 +43,6 @@ struct ListQuery {
 // Head of every view: moment, problem, totals. Totals are sums of the rows.
 nlohmann::ordered_json HeadOf(const Snapshot& snapshot);
 
-// Each view adds to the head.
 nlohmann::ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query);
 // "row" is null without such a flow, "detail" before the first look at it. "other": it has one of
 // the other kind.
@@ -52,8 +50,8 @@ nlohmann::ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,
                                 const std::vector<Point>& points);
 // "row" is null without such a session, "asked" false before the first look at it.
 nlohmann::ordered_json ClientView(const Snapshot& snapshot, uint64_t session);
-// "asked" is false, and the list empty, before the first look. First come sessions with most calls,
-// and the latest history.
+// "asked" is false, the list empty, before the first look. Sessions with most calls, or the latest
+// history, come first.
 nlohmann::ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query);
 nlohmann::ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query);
 // `now_ms`: BoottimeMs.

@@ -1,10 +1,10 @@
-// CommandCenter: answers Sentinel's dashboard from the latest snapshot and the series.
+// CommandCenter: answers Sentinel's dashboard.
 //
 // Thread: one at a time, that of its HttpServer. It never blocks.
 //
 // Source: alibaba/Sentinel 1.8, SentinelApiClient and MetricFetcher of its dashboard. The dashboard
-// does not authenticate, so nothing can be set here: setters are 400 with advice. Unknown commands
-// are 400 in Sentinel's words.
+// does not authenticate, so setters are 400 with advice. Unknown commands are 400 in Sentinel's
+// words.
 #ifndef NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 #define NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 

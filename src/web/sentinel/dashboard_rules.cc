@@ -46,6 +46,7 @@ ordered_json JavaItems(const ordered_json& specific_items) {
 bool IsOfGo(const ordered_json& rule) { return rule.contains("threshold"); }
 
 ordered_json InJavasForm(const ordered_json& rule) {
+  // The dashboard takes a member that it does not find for 0, so Go's names would show empty rules.
   if (!IsOfGo(rule)) return rule;
   ordered_json java = ordered_json::object();
   // Members of both forms keep their names and places.

@@ -1,7 +1,7 @@
-// Rules in the forms in which Sentinel's dashboard reads them.
+// Rules as Sentinel's dashboard reads them.
 //
-// Thread: any; pure. Forms: Sentinel's Java classes FlowRule and ParamFlowRule. Rules in
-// sentinel-golang's form are converted: the dashboard reads a missing member as 0.
+// Thread: any; pure. Forms: Sentinel's Java classes FlowRule and ParamFlowRule; rules in
+// sentinel-golang's form are converted.
 #ifndef NOWCALLS_WEB_SENTINEL_DASHBOARD_RULES_H_
 #define NOWCALLS_WEB_SENTINEL_DASHBOARD_RULES_H_
 

@@ -1,7 +1,7 @@
-// Heartbeat: registers this machine at Sentinel's dashboard, which forgets silent machines after a
+// Heartbeat: registers this machine at Sentinel's dashboard, which forgets silent ones after a
 // minute.
 //
-// Thread: its own. The destructor does not wait: a beat under way ends within kBeatMsMax, unlogged.
+// Thread: its own. The destructor does not wait: a beat under way ends unlogged within kBeatMsMax.
 // Form: alibaba/Sentinel 1.8, MachineRegistryController.
 #ifndef NOWCALLS_WEB_SENTINEL_HEARTBEAT_H_
 #define NOWCALLS_WEB_SENTINEL_HEARTBEAT_H_

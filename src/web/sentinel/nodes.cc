@@ -104,7 +104,9 @@ class FiguresOf {
   const std::map<FlowKey, std::vector<Point>> points_;
 };
 
-// Adds a NodeVo's figures. Java has 32 bits for the threads.
+// Adds a NodeVo's figures. "pass" is granted or passed, "block" refused or blocked, "success"
+// tokens that ended, "rt" their mean hold in ms. Threads are nowCalls; Java has 32 bits for them.
+// Exceptions are releases with `failed` or `timeout`.
 void AddFigures(const Figures& figures, int64_t unix_ms, ordered_json* node) {
   (*node)["threadNum"] = std::min<int64_t>(figures.now_calls, INT32_MAX);
   (*node)["passQps"] = figures.pass;

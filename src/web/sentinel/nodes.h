@@ -1,9 +1,7 @@
 // Flows as Sentinel's dashboard reads resources.
 //
 // Thread: any; pure. Formats: alibaba/Sentinel 1.8, MetricNode.toThinString, NodeVo and
-// ClusterMetricNode. "pass": granted or passed; "block": refused or blocked; "success": tokens
-// ended; "rt": their mean hold in ms; threads: nowCalls; exceptions: releases with `failed` or
-// `timeout`.
+// ClusterMetricNode.
 #ifndef NOWCALLS_WEB_SENTINEL_NODES_H_
 #define NOWCALLS_WEB_SENTINEL_NODES_H_
 
@@ -33,10 +31,10 @@ std::string MetricLines(const Snapshot& snapshot, const Series& series, const Me
 // Beyond, flows with fewest calls are left out.
 inline constexpr size_t kNodesMax = 6'000;
 
-// A JSON array, a node for each flow. `idle`: also flows without tokens or a call for a minute.
+// A JSON array, a node a flow. `idle`: also flows without tokens or a call for a minute.
 std::string ClusterNodes(const Snapshot& snapshot, const Series& series, bool idle);
 
-// As a tree, parents first: machine, namespaces, flows. Never empty.
+// A tree, parents first: machine, namespaces, flows. Never empty.
 std::string NodeTree(const Snapshot& snapshot, const Series& series);
 
 // A JSON object: the flows of a namespace by resource.
