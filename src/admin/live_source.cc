@@ -89,7 +89,7 @@ Result<std::vector<FlowRow>> AskFlow(const FlowChoice& choice, client::BlockingC
 
 Status LiveSource::Params(int64_t flow_id, size_t limit, bool by_minute,
                           const RowSink<wire::ParamRow>& sink) {
-  // Asked first for its words about a flow that there is none of.
+  // Asked first: its error names the flow, while that of params names a parameter.
   NOWCALLS_RETURN_IF_ERROR(AskFlow(FlowId{flow_id}, client_).status());
   const Result<std::vector<wire::ParamRow>> rows =
       client_->Params({flow_id, static_cast<uint32_t>(limit), by_minute});

@@ -27,7 +27,7 @@ Paging Paging::OfTokens(bool may_be_sparse) {
   constexpr uint32_t kSparsePagesMax = 200'000;
   Paging paging("tokens");
   if (may_be_sparse) paging.short_pages_max_ = kSparsePagesMax;
-  // Only the listing of tokens has no number of rows that no server exceeds.
+  // Only the listing of tokens may be of any length.
   paging.rows_max_ = UINT64_MAX;
   return paging;
 }

@@ -311,7 +311,7 @@ void Salvage::TakeRates() {
              std::to_string(bucket.key.flow.value) + " has no rule of the flow");
       continue;
     }
-    // SetClock has run. In no ledger a window begins behind its clock.
+    // SetClock has run. No ledger has a window that begins after its clock.
     if (bucket.key.begin_ms > out_.mark.ledger_ms) {
       Change("a window of calls a second of flow " + std::to_string(bucket.key.flow.value) +
              " is left out: it begins in the future");

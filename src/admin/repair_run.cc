@@ -208,7 +208,7 @@ Status CheckSource(const std::string& data_dir) {
   if (!*there || !fs::is_directory(store::LedgerDir(data_dir), ignored)) {
     return Status::NotFound("there is no ledger in " + store::LedgerDir(data_dir));
   }
-  // A device or a pipe in the ledger's place would block a read.
+  // To open a named pipe or a device may take for ever.
   return store::CheckMayAllBeFiles(store::LedgerDir(data_dir));
 }
 

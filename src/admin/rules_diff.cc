@@ -141,8 +141,8 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
     const core::Rule* before = nullptr;
     const core::Rule* after = nullptr;
   };
-  // Both sides by flow id and kind. A flow id belongs to one namespace, so rules of others are
-  // possible conflicts.
+  // Both sides by flow id and kind, which belong to one namespace: rules of others are possible
+  // conflicts.
   std::map<FlowKey, Sides> flows;
   std::map<FlowKey, std::string_view> owners;  // Flows of other namespaces.
   for (const RuleRow& row : in_force) {

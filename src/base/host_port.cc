@@ -14,7 +14,7 @@ std::string HostPort::ToString() const {
 Result<HostPort> ParseHostPort(std::string_view text) {
   const Status wrong_form = Status::InvalidArgument(
       Quoted(text) + " is not HOST:PORT, such as 127.0.0.1:18730 or [::1]:18730");
-  // The commonest slip has an answer of its own.
+  // A URL is a likely slip, and has an answer of its own.
   if (text.find("://") != std::string_view::npos) {
     return Status::InvalidArgument(
         Quoted(text) +

@@ -92,8 +92,8 @@ Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd
 
 bool IsFromThisHost(int fd) {
   const std::string peer = PeerOf(fd).host;
-  // A connection from another host never has this host's address at the other end. Neither loopback
-  // nor an address of the machine must be known.
+  // A connection from another host never has this host's address at the other end. So the machine's
+  // own addresses need not be known.
   return !peer.empty() && LocalEndOf(fd).host == peer;
 }
 

@@ -135,8 +135,8 @@ void Driver::Start() {
   const Moment now = Now();
   result_->connect_ns = now.ns - opened_ns_;
   phase_ = Phase::kWarmingUp;
-  // The interval is set before the load starts: what was due in the warm-up is not counted, even if
-  // it is answered later.
+  // The interval is set before the load starts. Latencies of requests due in the warm-up stay out,
+  // even if their answers come later.
   const int64_t begin_ns = now.ns + plan_.warm_up_ns;
   const bool until_done = plan_.workload && plan_.workload->cycles_max > 0;
   const int64_t end_ns = until_done ? Workload::kNever : begin_ns + plan_.duration_ns;

@@ -145,8 +145,8 @@ Status NowcallsTarget::CleanUp() {
   if (loaded_.empty()) return {};
   Result<std::unique_ptr<client::BlockingClient>> client = Connect(options_);
   if (!client.ok()) return client.status();
-  // An empty set takes a namespace's rules out of force. Those that remain after a failure are
-  // named by LeftBehind.
+  // An empty set takes a namespace's rules out of force. LeftBehind tells how to find those that
+  // remain after a failure.
   for (; !loaded_.empty(); loaded_.pop_back()) {
     const Result<uint64_t> removed = (*client)->RulesLoad(loaded_.back(), "[]");
     if (!removed.ok()) {

@@ -30,7 +30,7 @@ void Workload::Start(const Moment& now) {
 }
 
 void Workload::Advance(const Moment& now) {
-  // Releases first: they free lanes for arrivals of the same moment.
+  // Held tokens first: their lanes are free again only when the release is answered.
   ReleaseHeld(now);
   // Arrivals go to the connections in turn. Nothing is stored for one that waits: arrived_ and the
   // connection's count say when its next request was due.

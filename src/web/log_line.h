@@ -1,4 +1,6 @@
 // LogLine: writes to the server's log.
+//
+// Thread: any.
 #ifndef NOWCALLS_WEB_LOG_LINE_H_
 #define NOWCALLS_WEB_LOG_LINE_H_
 
