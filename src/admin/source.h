@@ -92,7 +92,7 @@ class Source {
                               const RowSink<wire::TokenRow>& sink) = 0;
   // With a rule or a live token, by id, the rule of the flow first.
   virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
-  // Two rows if no kind is chosen. kNotFound: neither rule nor token.
+  // One row, or two if no kind is chosen. kNotFound: neither rule nor token.
   virtual Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) = 0;
   // The most used by nowCalls, of a server at most kListRowsMax; offline those that tokens hold.
   // kNotFound as of Flow. `by_minute`: equal ones by calls of the last minute.
