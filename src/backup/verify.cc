@@ -566,8 +566,8 @@ class DuplicateFinder : public store::LedgerVisitor {
 
 }  // namespace
 
-Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max, const ProblemSink& sink,
-                             VerifyWatcher* watcher) {
+Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max,
+                             const ProblemSink& sink, VerifyWatcher* watcher) {
   Problems problems(problems_max, sink);
   Verifier verifier(&problems, watcher);
   const Status loaded = store->Load(&verifier);

@@ -57,8 +57,8 @@ class VerifyWatcher {
 // tokens) is left unchecked. Failures of the store, kIoError for one, and of `watcher` are
 // returned.
 using ProblemSink = std::function<void(const Problem& problem)>;
-Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max, const ProblemSink& sink,
-                             VerifyWatcher* watcher);
+Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max,
+                             const ProblemSink& sink, VerifyWatcher* watcher);
 
 }  // namespace nowcalls::backup
 

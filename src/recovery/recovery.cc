@@ -110,9 +110,9 @@ class Loader : public store::LedgerVisitor {
 Result<RecoveredLedger> Recover(store::Log* log, store::Tables* tables,
                                 const core::CoreOptions& options,
                                 const std::function<Result<ClockSample>()>& sample_clocks) {
-  NOWCALLS_RETURN_IF_ERROR(log->Read(
-      tables->applied() + 1,
-      [tables](const ledger::SealedBatch& batch) { return tables->Apply(batch); }));
+  NOWCALLS_RETURN_IF_ERROR(
+      log->Read(tables->applied() + 1,
+                [tables](const ledger::SealedBatch& batch) { return tables->Apply(batch); }));
   Loader loader(options);
   NOWCALLS_RETURN_IF_ERROR(tables->Load(&loader));
   return loader.Finish(log->MayLackBatches(), sample_clocks);

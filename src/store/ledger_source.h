@@ -57,8 +57,8 @@ class LedgerSource {
  public:
   virtual ~LedgerSource() = default;
 
-  // Shows the whole ledger to `visitor`. Clock, seal and watermark are absent from a ledger that was
-  // formatted and never written to. Tables show the tokens from the watermark on.
+  // Shows the whole ledger to `visitor`. Clock, seal and watermark are absent from a ledger that
+  // was formatted and never written to. Tables show the tokens from the watermark on.
   virtual Status Load(LedgerVisitor* visitor) = 0;
 };
 

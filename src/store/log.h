@@ -35,7 +35,8 @@ class Log {
   virtual Status Trim(uint64_t number) = 0;
 
   // Whether batches that were answered may be missing, although the machine was not booted since.
-  // They were not synced; a disk may lose such batches without a boot, and the logs need not show it.
+  // They were not synced; a disk may lose such batches without a boot, and the logs need not show
+  // it.
   virtual bool MayLackBatches() const { return false; }
 };
 

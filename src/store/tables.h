@@ -1,7 +1,7 @@
 // Tables: the records of a ledger by key, as of one batch.
 //
-// Thread: applied, Apply and Sync on the writer, one thread at a time. Scan on one other thread, also at the
-// same time. Load before either, or when the ledger changes its writer.
+// Thread: applied, Apply and Sync on the writer, one thread at a time. Scan on one other thread,
+// also at the same time. Load before either, or when the ledger changes its writer.
 #ifndef NOWCALLS_STORE_TABLES_H_
 #define NOWCALLS_STORE_TABLES_H_
 

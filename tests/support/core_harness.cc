@@ -200,7 +200,8 @@ LedgerContent ReadLedger(store::LedgerSource* store) {
   return reader.content;
 }
 
-Status LoadCore(store::LedgerSource* store, Instant now, core::Core* core, uint32_t format_version) {
+Status LoadCore(store::LedgerSource* store, Instant now, core::Core* core,
+                uint32_t format_version) {
   CoreLoader loader(core, format_version);
   NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
   NOWCALLS_RETURN_IF_ERROR(core->FinishLoad(loader.seal));

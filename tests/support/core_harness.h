@@ -72,7 +72,8 @@ LedgerContent ReadLedger(store::LedgerSource* store);
 
 // Loads everything in `store` into a new core. The core is usable only if the status is ok.
 // `format_version`: what to take the ledger for; 0: what it says.
-Status LoadCore(store::LedgerSource* store, Instant now, core::Core* core, uint32_t format_version = 0);
+Status LoadCore(store::LedgerSource* store, Instant now, core::Core* core,
+                uint32_t format_version = 0);
 
 // What a core keeps of the ends of tokens, oldest first.
 std::vector<ledger::HistoryEntry> HistoryOf(const core::Core& core);

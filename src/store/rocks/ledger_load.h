@@ -5,8 +5,8 @@
 #define NOWCALLS_STORE_ROCKS_LEDGER_LOAD_H_
 
 #include "nowcalls/status.h"
-#include "store/rocks/database.h"
 #include "store/ledger_source.h"
+#include "store/rocks/database.h"
 
 namespace nowcalls::store {
 

@@ -15,8 +15,8 @@
 
 #include "nowcalls/status.h"
 #include "store/disk/store_error.h"
-#include "store/rocks/database.h"
 #include "store/ledger_source.h"
+#include "store/rocks/database.h"
 
 namespace nowcalls::store {
 

@@ -57,8 +57,7 @@ TEST_CASE("tables that are behind a log have all of it once it is replayed") {
 
 TEST_CASE("a batch that tables have already changes nothing") {
   Halves halves(3, 3);
-  REQUIRE(halves.log
-              .Read(1, [&](const SealedBatch& batch) { return halves.tables.Apply(batch); })
+  REQUIRE(halves.log.Read(1, [&](const SealedBatch& batch) { return halves.tables.Apply(batch); })
               .ok());
   CHECK(halves.tables.applied() == 3);
   CHECK(DifferenceOf(DumpOf(&halves.tables), halves.script.Expected()) == "");
