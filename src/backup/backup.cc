@@ -47,18 +47,21 @@ bool IsSameDirectory(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored);
 }
 
-// Whoever may ask for a backup must not decide by its name whether a server starts, or from what.
+// A caller of `backup` must not decide by a name whether or from what a server starts.
 Status CheckTarget(const std::string& to, const std::string& data_dir) {
+  // Step 1: the caller may sit on another machine, so a relative path has no meaning here.
   if (!fs::path(to).is_absolute()) {
     return Status::InvalidArgument(to +
                                    " is not an absolute path; the backup is made on the "
                                    "machine of the ledger, whose directories are meant");
   }
+  // Step 2: names at which a start looks are refused everywhere, in foreign directories too.
   const std::string name = fs::path(to).filename();
   if (store::TellsOfDirectory(name)) {
     return Status::InvalidArgument(to + " would have a name by which directories are told apart (" +
                                    name + "): choose another name");
   }
+  // Step 3: not where a start or another backup would meet the copy.
   NOWCALLS_RETURN_IF_ERROR(store::CheckOutside(to, store::LedgerDir(data_dir), "the ledger"));
   const std::string parent = fs::path(to).parent_path();
   if (IsSameDirectory(parent, data_dir)) {
@@ -79,7 +82,7 @@ Status ExistsAlready(const std::string& to) {
   return Status::InvalidArgument(to + " exists already: name a directory that does not");
 }
 
-// What a caller can be wrong about is told from what the disk does.
+// Mistakes of the caller are kInvalidArgument; a failing disk is kIoError.
 Status MakeTarget(const std::string& to, const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckTarget(to, data_dir));
   if (mkdir(to.c_str(), kDirMode) == 0) return {};
@@ -100,26 +103,31 @@ Status MakeTarget(const std::string& to, const std::string& data_dir) {
 Result<Manifest> FillTarget(const store::CopySource& source, const std::string& to,
                             const std::string& made_by, const CopyVerifier& verify,
                             const std::atomic<bool>& stop) {
+  // Step 1: say that it is unfinished, before anything could be taken for a ledger.
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(UnfinishedPath(to), kUnfinished));
   const std::string ledger = store::LedgerDir(to);
   if (mkdir(ledger.c_str(), kDirMode) != 0) {
     return store::CannotMakeDirectory(ledger, errno);
   }
-  // From here on nobody takes it for a ledger, wherever its files are brought.
+  // Step 2: the mark. From here on no server takes the copy for its ledger.
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(ledger + "/" + store::kBackupMarkName, kMark));
   Manifest manifest;
   manifest.made_by = made_by;
+  // The time before the copy: batches acknowledged later may be missing.
   manifest.made_wall_ms = WallMs();
+  // Step 3: copy, then verify the copy. Its counts go into the manifest.
   Result<std::vector<store::CopiedFile>> files = source.CopyTo(ledger, stop);
   if (!files.ok()) return files.status();
   manifest.files = *std::move(files);
   const Result<VerifySummary> summary = verify(to, stop);
   if (!summary.ok()) return summary.status();
   manifest.SetCounts(*summary);
-  // The manifest must not outlive the name of the ledger. From here on it counts.
+  // Step 4: the manifest, last. The name of `ledger` is on disk before it, so it never outlives the
+  // copy. From here on the backup counts.
   NOWCALLS_RETURN_IF_ERROR(store::SyncDir(to));
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(ManifestPath(to), EncodeManifest(manifest)));
   NOWCALLS_RETURN_IF_ERROR(store::SyncDir(fs::path(to).parent_path()));
+  // Both files may stay if this fails or the machine stops: the manifest decides.
   std::error_code ignored;
   fs::remove(UnfinishedPath(to), ignored);
   return manifest;
@@ -135,6 +143,7 @@ Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<
   Result<VerifySummary> summary = Verify(
       copy->get(), /*problems_max=*/1,
       [&](const Problem& problem) {
+        // A warning is no reason to refuse a copy: a server would serve it.
         if (problem.kind == ProblemKind::kFuture) return;
         first = std::string(ProblemName(problem.kind)) + ": " + problem.detail;
       },
@@ -149,12 +158,14 @@ Result<Manifest> MakeBackup(const store::CopySource& source, const std::string& 
                             const std::string& to, const std::string& made_by,
                             const CopyVerifier& verify, const std::atomic<bool>& stop,
                             const std::function<void()>& begun) {
+  // A trailing slash would hide the name that CheckTarget looks at.
   std::string dir = to;
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
   NOWCALLS_RETURN_IF_ERROR(MakeTarget(dir, data_dir));
   if (begun) begun();
   Result<Manifest> made = FillTarget(source, dir, made_by, verify, stop);
   if (made.ok()) return made;
+  // The manifest first: a removal cut off in between leaves no directory that counts.
   std::error_code error;
   fs::remove(ManifestPath(dir), error);
   fs::remove_all(dir, error);
@@ -168,7 +179,7 @@ Result<Manifest> MakeBackupAtRest(const std::string& data_dir, const std::string
                                   const std::atomic<bool>& stop) {
   NOWCALLS_RETURN_IF_ERROR(store::CheckDataDir(data_dir));
   NOWCALLS_RETURN_IF_ERROR(store::CheckLedgerPresent(store::LedgerDir(data_dir)));
-  // Nobody starts a server on it meanwhile.
+  // Held until the copy is done, so no server starts on the ledger.
   const Result<std::unique_ptr<store::LedgerLock>> lock = store::LedgerLock::Take(data_dir);
   if (!lock.ok()) return lock.status();
   const Result<std::unique_ptr<LedgerReader>> store = LedgerReader::Open(**lock);

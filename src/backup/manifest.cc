@@ -27,9 +27,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kKind = "nowcalls-backup";
 constexpr std::string_view kChecksum = "manifest_crc32c";
 constexpr int64_t kWallMsMax = int64_t{1} << 53;
-// Names of a million files, far more than any ledger has.
+// Room for a million names, far beyond any ledger.
 constexpr uint64_t kManifestBytesMax = 64 * 1024 * 1024;
-// An object with a list of objects, of which each has three members.
+// An object with a list of objects of three members each.
 constexpr JsonShape kShapeMax{.depth = 3, .values = 5'000'000};
 
 std::string CrcText(uint32_t crc) {
@@ -42,17 +42,18 @@ std::string CrcText(uint32_t crc) {
 Result<uint32_t> ParseCrc(const std::string& text) {
   uint32_t crc = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), crc, 16);
+  // Only lower-case text of 8 digits: a manifest has one spelling.
   if (error == std::errc() && end == text.data() + text.size() && CrcText(crc) == text) return crc;
   return Status::Corruption(Quoted(text) + " is no checksum");
 }
 
-// Of the manifest without its checksum.
+// Covers the manifest without its own checksum.
 std::string ChecksumOf(Json json) {
   json.erase(std::string(kChecksum));
   return CrcText(Crc32c(json.dump()));
 }
 
-// A file of the ledger's directory, and nothing beside it.
+// Rejects paths: a manifest must not make Restore write outside its directory.
 bool IsFileName(const std::string& name) {
   const auto plain = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -80,6 +81,7 @@ Result<std::vector<store::CopiedFile>> DecodeFiles(const Json& list) {
 }
 
 Result<Manifest> Decode(const Json& json) {
+  // Kind, version, checksum, then content: a later version may compute its checksum differently.
   if (json.at("kind").get<std::string>() != kKind) {
     return Status::Corruption("it is not the manifest of a backup");
   }
@@ -164,7 +166,7 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 Result<Manifest> DecodeManifest(std::string_view json) {
-  // What copies and writes documents recurses, and they take many times the memory of their text.
+  // Json's copies and dumps recurse, and take many times the text's memory: bound both first.
   const JsonShape shape = ShapeOfJson(json, kShapeMax);
   if (shape.depth > kShapeMax.depth || shape.values > kShapeMax.values) {
     return Status::Corruption(
@@ -182,6 +184,7 @@ Result<Manifest> ReadManifest(const std::string& backup_dir) {
   const Result<bool> there = store::IsThere(path);
   if (!there.ok()) return there.status();
   if (!*there) {
+    // Both cases are kNotFound. The text tells an unfinished backup from no backup.
     std::error_code ignored;
     if (std::filesystem::exists(UnfinishedPath(backup_dir), ignored)) {
       return Status::NotFound("the backup in " + backup_dir +
@@ -190,6 +193,7 @@ Result<Manifest> ReadManifest(const std::string& backup_dir) {
     }
     return Status::NotFound(backup_dir + " is no backup: there is no " + path);
   }
+  // A FIFO or a device would block the reader.
   NOWCALLS_RETURN_IF_ERROR(store::CheckMayBeFile(path));
   const Result<uint64_t> bytes = store::FileBytes(path);
   if (!bytes.ok()) return bytes.status();

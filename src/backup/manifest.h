@@ -1,8 +1,7 @@
-// The manifest of a backup: what it is a copy of, and every file of it with its size and checksum.
+// The manifest of a backup: counts of its ledger, and name, size and checksum of every file.
 //
-// Thread: any. DIR/backup.json is written last, when the copy has been verified and is on disk; it
-// is what makes a directory a backup. Until then there is DIR/backup.unfinished in its place, so
-// that what a killed process left is told from a ledger. ledger/FORMAT.md has the layout.
+// Thread: any. DIR/backup.json is written last and makes DIR a backup; before,
+// DIR/backup.unfinished marks it. Layout: ledger/FORMAT.md.
 #ifndef NOWCALLS_BACKUP_MANIFEST_H_
 #define NOWCALLS_BACKUP_MANIFEST_H_
 
@@ -21,7 +20,7 @@ inline constexpr int kManifestVersion = 1;
 
 struct Manifest {
   std::string made_by;       // "nowcalls-server 0.1.0".
-  int64_t made_wall_ms = 0;  // When it was begun: no batch is in it that was acknowledged later.
+  int64_t made_wall_ms = 0;  // Begin of the backup: later acknowledged batches are missing.
   uint64_t batch_number = 0;
   uint64_t tokens = 0;
   uint64_t now_calls = 0;
@@ -43,10 +42,10 @@ std::string UnfinishedPath(const std::string& backup_dir);
 
 // JSON with a checksum of itself.
 std::string EncodeManifest(const Manifest& manifest);
-// kCorruption, or kFailedPrecondition for another version; the message names what is wrong.
+// kCorruption, or kFailedPrecondition for another version.
 Result<Manifest> DecodeManifest(std::string_view json);
 
-// Of the backup in `backup_dir`. kNotFound when there is none, or it was never finished.
+// kNotFound: no backup, or never finished.
 Result<Manifest> ReadManifest(const std::string& backup_dir);
 
 }  // namespace nowcalls::backup

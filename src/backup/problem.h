@@ -1,4 +1,4 @@
-// Problem: what verify finds wrong with a ledger.
+// Problem: a finding of verify.
 //
 // Thread: any.
 #ifndef NOWCALLS_BACKUP_PROBLEM_H_
@@ -9,7 +9,7 @@
 
 namespace nowcalls::backup {
 
-// Stable names, the first column of verify's output.
+// Names are stable: verify's first column.
 enum class ProblemKind {
   kUndecodable,      // A record that does not decode, or that nothing should have written.
   kUnreadable,       // A family cannot be read on; its records from there on are not checked.
@@ -31,8 +31,7 @@ enum class ProblemKind {
   kRate,             // A window of calls a second of a flow without a rule.
   kHistory,          // An entry that is missing, or that tells of what cannot have happened.
   kSeal,             // The live tokens are not those the last batch was sealed over.
-  kFuture,           // A warning, no problem: a time behind the last batch, or a history that goes
-                     // back in time. A clock was set back; a server serves the ledger all the same.
+  kFuture,           // A warning: a time beyond the last batch, or going back. A server accepts it.
 };
 std::string_view ProblemName(ProblemKind kind);
 

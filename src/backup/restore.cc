@@ -29,7 +29,7 @@ using store::RocksStore;
 
 constexpr mode_t kDirMode = 0700;
 
-// True: it was made now.
+// True: made now, so a failure removes it again.
 Result<bool> MakeDataDir(const std::string& data_dir) {
   if (mkdir(data_dir.c_str(), kDirMode) == 0) {
     NOWCALLS_RETURN_IF_ERROR(store::SyncDir(store::ParentOf(data_dir)));
@@ -43,7 +43,8 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
   fs::directory_iterator entries(data_dir, error);
   if (error) return Status::IoError("cannot look at " + data_dir + ": " + error.message());
   if (entries == fs::directory_iterator()) {
-    // Its name may be new. Who may not read the parent did not make it a moment ago.
+    // The name may be new and unsynced. A process that cannot read the parent did not make it just
+    // now.
     const std::string parent = store::ParentOf(data_dir);
     if (access(parent.c_str(), R_OK) == 0) NOWCALLS_RETURN_IF_ERROR(store::SyncDir(parent));
     return false;
@@ -57,12 +58,14 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
 
 Status CopyVerbatim(const Manifest& manifest, const std::string& from, const std::string& to,
                     const std::atomic<bool>& stop) {
+  // Room is checked first: a small disk refuses before gigabytes are copied.
   NOWCALLS_RETURN_IF_ERROR(store::CheckRoom(to, manifest.bytes()));
   for (const store::CopiedFile& wanted : manifest.files) {
     const std::string path = from + "/" + wanted.name;
     const Result<bool> there = store::IsThere(path);
     if (!there.ok()) return there.status();
     std::error_code ignored;
+    // A missing or short file is damage of the backup; a failing call is not.
     if (!*there || !fs::is_regular_file(path, ignored)) {
       return Status::Corruption("the backup is damaged: " + path + " is missing");
     }
@@ -73,6 +76,7 @@ Status CopyVerbatim(const Manifest& manifest, const std::string& from, const std
                                 std::to_string(*bytes) + " bytes instead of " +
                                 std::to_string(wanted.bytes));
     }
+    // The checksum is that of the bytes copied, so the source is read once.
     const Result<store::CopiedFile> copied =
         store::CopyFile(path, to + "/" + wanted.name, wanted.bytes, stop);
     if (!copied.ok()) return copied.status();
@@ -85,6 +89,7 @@ Status CopyVerbatim(const Manifest& manifest, const std::string& from, const std
 }
 
 Status CheckCounts(const Manifest& manifest, const VerifySummary& summary) {
+  // The checksums match by now. This finds a manifest with false counts.
   Manifest found = manifest;
   found.SetCounts(summary);
   if (found == manifest) return {};
@@ -92,7 +97,7 @@ Status CheckCounts(const Manifest& manifest, const VerifySummary& summary) {
                             manifest.CountsText() + ", and its files hold " + found.CountsText());
 }
 
-// Writes the batch that makes fences go on from `next_fence`.
+// Writes the batch that moves fences on to `next_fence`. Its seal keeps the sums and the clock.
 Status Mark(const std::string& data_dir, const std::optional<ledger::Seal>& last,
             uint64_t next_fence, const ClockSample& now) {
   Result<std::unique_ptr<RocksStore>> store = RocksStore::Open(data_dir, {});
@@ -100,7 +105,7 @@ Status Mark(const std::string& data_dir, const std::optional<ledger::Seal>& last
   ledger::CommitBatch batch;
   ledger::Seal seal = last.value_or(ledger::Seal{});
   if (!last.has_value()) {
-    // A clock comes with the first seal. As for a new ledger it begins with the wall clock.
+    // A first seal needs a clock mark. As in a new ledger, the clock begins with the wall clock.
     seal.ledger_ms = std::max<int64_t>(0, now.wall_ms);
     batch.ClockMarked({.ledger_ms = seal.ledger_ms, .machine = now});
   }
@@ -114,12 +119,15 @@ Status Mark(const std::string& data_dir, const std::optional<ledger::Seal>& last
 // In `work`, a data directory of its own.
 Result<Restored> RestoreTo(const std::string& from, const std::string& work, Manifest manifest,
                            const ClockSample& now, const std::atomic<bool>& stop) {
+  // Step 1: copy and compare with the manifest's sizes and checksums.
   const std::string ledger = store::LedgerDir(work);
   if (mkdir(ledger.c_str(), kDirMode) != 0) return store::CannotMakeDirectory(ledger, errno);
   NOWCALLS_RETURN_IF_ERROR(CopyVerbatim(manifest, store::LedgerDir(from), ledger, stop));
+  // Step 2: verify in this process, which serves nothing else.
   const Result<VerifySummary> summary = VerifyCopy(work, stop);
   if (!summary.ok()) return summary.status();
   NOWCALLS_RETURN_IF_ERROR(CheckCounts(manifest, *summary));
+  // Step 3: fences go on beyond all copies, as far as the wall clocks can tell.
   Restored restored;
   restored.age_ms = now.wall_ms - manifest.made_wall_ms;
   const uint64_t next = summary->seal ? summary->seal->next_fence : 1;
@@ -129,12 +137,14 @@ Result<Restored> RestoreTo(const std::string& from, const std::string& work, Man
   if (restored.next_fence >= ledger::kFenceMax) {
     return Status::Corruption("the fences of the backup are used up, or the wall clock is wrong");
   }
+  // Step 4: mark the copy. It must be on disk before it gets the name of a ledger.
   NOWCALLS_RETURN_IF_ERROR(Mark(work, summary->seal, restored.next_fence, now));
   NOWCALLS_RETURN_IF_ERROR(store::SyncDir(ledger));
   restored.manifest = std::move(manifest);
   return restored;
 }
 
+// The rename is the moment at which the directory has a ledger.
 Status MoveIntoPlace(const std::string& work, const std::string& data_dir) {
   const std::string ledger = store::LedgerDir(data_dir);
   if (rename(store::LedgerDir(work).c_str(), ledger.c_str()) != 0) {
@@ -159,7 +169,7 @@ Result<Restored> Restore(const std::string& from, const std::string& data_dir,
   const Result<bool> made = MakeDataDir(dir);
   if (!made.ok()) return made.status();
   const std::string work = dir + "/" + store::kRestoringName;
-  // One that is there already is that of a restore beside this one.
+  // An existing one belongs to a restore under way or to a killed one: refuse.
   if (mkdir(work.c_str(), kDirMode) != 0) return store::CannotMakeDirectory(work, errno);
   Result<Restored> restored = RestoreTo(from, work, *std::move(manifest), now, stop);
   Status status = restored.status();

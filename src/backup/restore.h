@@ -1,12 +1,10 @@
 // Restores a backup as the ledger of a new data directory.
 //
-// Thread: any but the loop. The ledger is made in NEW/restoring and becomes NEW/ledger in one step,
-// when it is on disk, verified and marked; whoever is killed before leaves no ledger,
-// and a directory in which no server makes one until NEW/restoring is removed.
+// Thread: any but the loop. NEW/restoring becomes NEW/ledger in one step, when on disk, verified
+// and marked. A kill before leaves NEW/restoring; servers refuse to start until it is removed.
 //
-// The mark is a batch of its own, a seal whose next fence is further on, as FenceAfterGap says
-// (ledger/fence_line.h): beyond all that the original and every earlier copy of any of its backups
-// were given out, if the wall clocks are right and none of them serves any more.
+// The mark: a batch whose seal continues fences at FenceAfterGap (ledger/fence_line.h), beyond all
+// earlier copies, if wall clocks are right and no copy serves any more.
 #ifndef NOWCALLS_BACKUP_RESTORE_H_
 #define NOWCALLS_BACKUP_RESTORE_H_
 
@@ -22,18 +20,16 @@ namespace nowcalls::backup {
 
 struct Restored {
   Manifest manifest;
-  int64_t age_ms = 0;  // By the wall clock; negative when the backup seems to be of the future.
-  uint64_t next_fence = 0;  // The first that the copy may give out.
-  // False: the wall clock is wrong, or was when fences came to be beyond the line, and an earlier
-  // copy may have given out later ones.
+  int64_t age_ms = 0;       // By the wall clock; negative: made in the future.
+  uint64_t next_fence = 0;  // The copy's first fence.
+  // False: a wall clock is or was wrong, so earlier copies may have given out later fences.
   bool is_beyond_copies = true;
 };
 
-// From the backup in `from` to `data_dir`, which does not exist or is an empty directory; `now` is
-// what the machine's clocks say. kNotFound: there is no backup, or it was never finished.
-// kInvalidArgument: `data_dir` is something else, or within a backup or a ledger. kCorruption:
-// files are not those of the manifest, or the copy does not verify; the file is named. kIoError:
-// the system refused, or there is no room. What was made is removed after a failure.
+// Restores `from` to `data_dir`, absent or empty; `now`: the machine's clocks. Removes its files
+// after a failure. kNotFound: no backup, or never finished. kInvalidArgument: `data_dir` is not
+// empty, or lies within a backup or ledger. kCorruption: a file, named, differs from the manifest,
+// or the copy does not verify. kIoError: no room, or the system refused.
 Result<Restored> Restore(const std::string& from, const std::string& data_dir,
                          const ClockSample& now, const std::atomic<bool>& stop);
 

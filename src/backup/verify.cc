@@ -29,17 +29,17 @@ constexpr uint64_t kReservedTokensMax = 100'000'000;
 using Request = std::pair<uint64_t, uint64_t>;   // A session and one of its request ids.
 using Requested = std::pair<Request, uint64_t>;  // With the fence of its token.
 
-// Sorted, and each once.
+// Sorted, each value once.
 struct Duplicates {
   std::vector<uint64_t> fences;
   std::vector<Request> requests;
   bool empty() const { return fences.empty() && requests.empty(); }
 };
 
-// The requests of tokens that were not issued together, each once.
+// Requests of tokens that no single acquire_all issued, each once. `sorted` by request, then fence.
 std::vector<Request> TakeRepeatedRequests(std::vector<Requested>* sorted) {
   std::vector<Request> repeated;
-  const Requested* first = nullptr;  // Of the request.
+  const Requested* first = nullptr;  // Token of the request with the least fence.
   for (const Requested& token : *sorted) {
     if (first == nullptr || first->first != token.first) first = &token;
     if (ledger::MayShareRequestId(Fence{first->second}, Fence{token.second})) continue;
@@ -48,7 +48,7 @@ std::vector<Request> TakeRepeatedRequests(std::vector<Requested>* sorted) {
   return repeated;
 }
 
-// Of what is sorted only what occurs more than once, and that once.
+// Keeps of sorted values only repeated ones, each once. Reuses the memory: millions of fences.
 template <typename T>
 std::vector<T> TakeRepeated(std::vector<T>* sorted) {
   size_t kept = 0;
@@ -83,7 +83,6 @@ std::string Describe(const ledger::HistoryEntry& entry) {
          std::to_string(entry.flow.value) + ", fence " + Num(entry.fence.value) + ") ";
 }
 
-// Counts problems, and shows the first of them.
 class Problems {
  public:
   Problems(uint64_t shown_max, const ProblemSink& sink) : shown_max_(shown_max), sink_(sink) {}
@@ -144,15 +143,14 @@ Problem UndecodableProblem(const store::BadRecord& record) {
   return {ProblemKind::kUndecodable, std::string(FamilyName(record.family)), record.key, detail};
 }
 
-// The first walk: everything but where duplicates lie.
+// The first walk: all but the places of duplicates. Checks rely on families earlier in kLoadOrder.
 class Verifier : public store::LedgerVisitor {
  public:
   Verifier(Problems* problems, VerifyWatcher* watcher) : problems_(problems), watcher_(watcher) {}
 
-  // The checks over all records; those of the sums only if the `whole` ledger was walked and all
-  // its tokens could be read. Returns what occurs twice.
+  // Checks over all records, sums only if the `whole` ledger was walked. Returns the duplicates.
   Duplicates Finish(bool whole);
-  // REQUIRES: Finish was called. Without what Problems counts.
+  // REQUIRES: Finish was called. Lacks the counts of Problems.
   const VerifySummary& summary() const { return summary_; }
 
   Status OnFormat(const ledger::Format& format) override {
@@ -173,7 +171,7 @@ class Verifier : public store::LedgerVisitor {
   Status OnRate(const ledger::RateBucket& bucket) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(const store::BadRecord& record) override {
-    // It may be the entry, or the clock or the seal, that would seem to be missing.
+    // The bad record may be the entry, clock or seal that would seem to be missing.
     if (record.family == Family::kHistory) last_entry_.reset();
     if (record.family == Family::kMeta) bad_meta_ = true;
     problems_->Add(UndecodableProblem(record));
@@ -204,15 +202,15 @@ class Verifier : public store::LedgerVisitor {
   VerifyWatcher* const watcher_;
   VerifySummary summary_;
   std::set<Family> unreadable_;
-  bool bad_meta_ = false;  // A record of it did not decode.
+  bool bad_meta_ = false;  // A meta record did not decode.
   std::optional<core::TokenIds> ids_;
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;
   int64_t watermark_ms_ = 0;
-  std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // Those no rule was seen of.
+  std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // No active rule seen yet.
   bool has_kinds_ = true;  // Tokens have a rule of their kind.
   absl::flat_hash_map<FlowKey, std::string> namespace_of_flow_;
-  std::map<FlowKey, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
+  std::map<FlowKey, ledger::RuleEntry> removed_rules_;  // No token seen yet.
   std::map<std::pair<std::string, std::string>, std::set<uint64_t>> named_clients_;  // Instances.
   absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   std::optional<ledger::HistoryEntry> last_entry_;
@@ -226,6 +224,7 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
   seal_ = seal;
   summary_.seal = seal;
   summary_.batch_number = seal.batch_number;
+  // One allocation for all fences. A damaged seal must not ask for all memory.
   fences_.reserve(std::min(seal.live_tokens, kReservedTokensMax));
   watcher_->ExpectTokens(seal.live_tokens);
   if (mark_.has_value() && mark_->ledger_ms > seal.ledger_ms) {
@@ -236,6 +235,7 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
 }
 
 Status Verifier::OnWatermark(int64_t deadline_ms) {
+  // A watermark of the future would make a problem of every token: warn once and ignore it.
   if (!seal_.has_value() || deadline_ms <= seal_->ledger_ms) {
     watermark_ms_ = deadline_ms;
   } else {
@@ -325,6 +325,7 @@ Status Verifier::OnHistory(const ledger::HistoryBlock& block) {
 void Verifier::CheckEntry(const ledger::HistoryEntry& entry) {
   ++summary_.history;
   ended_.emplace_back(entry.fence.value, entry.sequence);
+  // After an undecodable record there is no predecessor: its entries may be the missing ones.
   if (last_entry_.has_value()) {
     if (entry.sequence != last_entry_->sequence + 1) {
       problems_->AddHistory(
@@ -358,7 +359,7 @@ void Verifier::CheckHistorySeal(const ledger::HistoryEntry& entry) {
   }
 }
 
-// A token ends once, and is not live then. REQUIRES: fences_ are sorted.
+// A token ends once, and then is not live. REQUIRES: fences_ are sorted.
 void Verifier::CheckEnded() {
   std::sort(ended_.begin(), ended_.end());
   for (size_t i = 0; i < ended_.size(); ++i) {
@@ -372,7 +373,7 @@ void Verifier::CheckEnded() {
       problems_->AddHistory(sequence, entry + "tells of the end of a token that is live");
     }
   }
-  // With the rest of a block that was not dropped yet.
+  // history_max, and what is left of a block that cannot be dropped yet.
   constexpr size_t kKeptMax = kHistoryEntriesMax + ledger::kHistoryBlockMax - 1;
   if (ended_.size() > kKeptMax) {
     problems_->Add(
@@ -415,12 +416,13 @@ Status Verifier::OnToken(const ledger::Token& token) {
         "has a deadline that no rule makes: " + std::to_string(token.key.deadline_ms) + " ms");
   }
   const int64_t span_ms = token.key.deadline_ms - token.issued_ms;
+  // A hold is never longer than deadline - issue, so a family for longer holds is wrong.
   if (token.key.family > ledger::FamilyForHold(span_ms)) {
     problems_->AddToken(ProblemKind::kTokenFamily, token,
                         "has its deadline only " + std::to_string(span_ms) +
                             " ms after its issue, too soon for its family");
   }
-  // Of a session that could not be read nothing is known.
+  // Sessions that could not be read may be in the ledger.
   if (!unreadable_.contains(Family::kSessions) && !sessions_.contains(token.session.value)) {
     problems_->AddToken(ProblemKind::kTokenSession, token,
                         "is of a session that is not in the ledger");
@@ -434,7 +436,7 @@ Status Verifier::OnToken(const ledger::Token& token) {
   return {};
 }
 
-// Before kinds, a rule of either kind would do.
+// Ledgers before kinds: a rule of either kind fits.
 void Verifier::CheckRule(const ledger::Token& token) {
   const FlowKey own{token.flow, FlowKindIf(token.param.has_value())};
   const FlowKey other{token.flow, OtherThan(own.kind)};
@@ -470,7 +472,7 @@ void Verifier::CheckAgainstSeal(const ledger::Token& token) {
   }
 }
 
-// The first batch writes both, and neither is ever deleted.
+// The first batch writes clock and seal, and neither is deleted.
 void Verifier::CheckClock() {
   if (mark_.has_value() == seal_.has_value()) return;
   problems_->AddMeta(ProblemKind::kClock, mark_.has_value() ? ledger::kSealKey : ledger::kClockKey,
@@ -486,6 +488,7 @@ void Verifier::CheckSums() {
                        "the " + std::string(what) + " is " + Num(found) + ", but batch " +
                            Num(expected.batch_number) + " was sealed over " + Num(sealed));
   };
+  // Sums would match an absent seal's zeros in a ledger of sessions only.
   if (!seal_.has_value() && summary_.sessions + summary_.tokens + summary_.history > 0) {
     problems_->AddMeta(ProblemKind::kSeal, ledger::kSealKey,
                        "there are sessions, tokens or history, but no batch was ever sealed");
@@ -495,7 +498,7 @@ void Verifier::CheckSums() {
   compare("sum of fences", fence_sum_, expected.live_fence_sum);
 }
 
-// Without the seal, or without some tokens, the sums differ by nobody knows what.
+// Without the seal or some tokens the sums differ by an unknown amount.
 bool Verifier::AllTokensRead() const {
   return std::none_of(unreadable_.begin(), unreadable_.end(), [](Family family) {
     return family == Family::kMeta || ledger::IsTokenFamily(family);
@@ -503,6 +506,7 @@ bool Verifier::AllTokensRead() const {
 }
 
 Duplicates Verifier::Finish(bool whole) {
+  // Step 1: what must be there. Missing records prove nothing where a family could not be read.
   if (whole && !bad_meta_ && !unreadable_.contains(Family::kMeta)) CheckClock();
   if (whole && !unreadable_.contains(Family::kRules)) {
     for (const auto& [name, entry] : empty_namespaces_) {
@@ -515,6 +519,7 @@ Duplicates Verifier::Finish(bool whole) {
       problems_->AddRule(ProblemKind::kRule, rule, "was removed, but no token of it is left");
     }
   }
+  // Step 2: what must be unique: fences of ended tokens, of sessions, of tokens.
   std::sort(fences_.begin(), fences_.end());
   CheckEnded();
   std::vector<uint64_t> shared;
@@ -530,7 +535,7 @@ Duplicates Verifier::Finish(bool whole) {
   return {TakeRepeated(&fences_), TakeRepeatedRequests(&requests_)};
 }
 
-// The second walk: which records carry what occurs twice.
+// The second walk names the records of duplicates.
 class DuplicateFinder : public store::LedgerVisitor {
  public:
   DuplicateFinder(const Duplicates& duplicates, Problems* problems)
@@ -568,6 +573,7 @@ class DuplicateFinder : public store::LedgerVisitor {
 
 Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max,
                              const ProblemSink& sink, VerifyWatcher* watcher) {
+  // Step 1: one walk. Damage that ends it early is a problem like others; other failures are not.
   Problems problems(problems_max, sink);
   Verifier verifier(&problems, watcher);
   const Status loaded = store->Load(&verifier);
@@ -575,6 +581,7 @@ Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max,
   if (!loaded.ok() && !ended_early) return loaded;
   if (ended_early) problems.Add({ProblemKind::kUnreadable, "", "", loaded.message()});
   const Duplicates duplicates = verifier.Finish(/*whole=*/!ended_early);
+  // Step 2: only with duplicates, a second walk to name the records.
   if (!duplicates.empty()) {
     DuplicateFinder finder(duplicates, &problems);
     const Status again = store->Load(&finder);

@@ -1,17 +1,10 @@
-// Verify: reads a whole ledger and says everything that is wrong with it, and where.
+// Verify: reads a whole ledger and reports all problems and their places.
 //
-// Thread: one. Holds the rules' flow ids, the sessions, fence and number of each entry of the
-// history, and 8 bytes a token: the fences, sorted at the end to find those that occur twice. The
-// seal tells how many there are, so they are allocated once. A token with a request id takes 24
-// bytes more, for the same purpose. Token ids need no memory: an id is a permutation of the fence,
-// so that equal ids with different fences are found one by one. Only a ledger with duplicates is
-// read a second time, to name the records.
+// Thread: one. Memory: flow ids, sessions, 16 bytes a history entry, 8 bytes a token and 24 more
+// with a request id. A ledger with duplicates is read twice.
 //
-// All that makes a server refuse a ledger (FORMAT.md, "How recovery reads it") is a problem here.
-//
-// Beyond that every record decodes, the relations between records are checked (FORMAT.md). Tokens
-// below the watermark, which the store hides from a server, are shown to who only reads, and are a
-// problem of their own (kWatermark).
+// Finds all that makes a server refuse a ledger, and more relations of records (FORMAT.md). Tokens
+// below the watermark, hidden from servers, are problems.
 #ifndef NOWCALLS_BACKUP_VERIFY_H_
 #define NOWCALLS_BACKUP_VERIFY_H_
 
@@ -42,20 +35,18 @@ struct VerifySummary {
   bool ok() const { return problems == 0; }
 };
 
-// Is told how far a verification has come, and may end it.
+// Follows the progress.
 class VerifyWatcher {
  public:
   virtual ~VerifyWatcher() = default;
   virtual void ExpectTokens(uint64_t total) = 0;
-  // One more token. A failure ends the verification with it.
+  // A failure ends the verification.
   virtual Status OnToken() = 0;
 };
 
-// Shows the first `problems_max` problems, and as many warnings, to `sink` as they are found, and
-// counts the rest. Damage that keeps the store from reading a family on is a problem too; the
-// families behind it are read, and what needs the missing records (the seal's sums, the sessions of
-// tokens) is left unchecked. Failures of the store, kIoError for one, and of `watcher` are
-// returned.
+// Passes the first `problems_max` problems, and as many warnings, to `sink`; counts the rest. An
+// unreadable family is a problem; checks that need its records are skipped. Returns failures of the
+// store (kIoError) and of `watcher`.
 using ProblemSink = std::function<void(const Problem& problem)>;
 Result<VerifySummary> Verify(store::LedgerSource* store, uint64_t problems_max,
                              const ProblemSink& sink, VerifyWatcher* watcher);

@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFlag[] = "--verify-copy";
 constexpr size_t kOutputBytesMax = 1024 * 1024;
-// What a process says last is of interest; a report is much shorter than that.
+// Last words matter; a report is much shorter.
 constexpr size_t kWordsBytesMax = 512;
 
 std::string EncodeReport(const Result<VerifySummary>& verified) {
@@ -56,7 +56,7 @@ std::string EncodeReport(const Result<VerifySummary>& verified) {
   return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Throws what Json throws when it is no report.
+// Throws Json's exceptions for text that is no report.
 Result<VerifySummary> DecodeReport(std::string_view text) {
   const Json report = Json::parse(text);
   if (report.contains("code")) {
@@ -91,7 +91,7 @@ std::string_view LastLine(std::string_view text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-// What a process said before it ended: its last words (base/last_words.h), or else its last line.
+// The last words of a process (base/last_words.h), or its last line.
 std::string WordsIn(std::string_view output) {
   constexpr std::string_view kFatal = "fatal: ";
   const size_t fatal = output.find(kFatal);
@@ -99,7 +99,7 @@ std::string WordsIn(std::string_view output) {
   if (fatal != std::string_view::npos) {
     words = output.substr(fatal + kFatal.size());
     words = words.substr(0, words.find('\n'));
-    // Advice for a ledger that has no server.
+    // This advice is for a ledger without a server.
     words = words.substr(0, words.find("; the ledger is damaged"));
   }
   if (words.empty()) return "it said nothing";
@@ -112,7 +112,9 @@ bool IsCrash(int signal) {
   return std::find(kCrashes.begin(), kCrashes.end(), signal) != kCrashes.end();
 }
 
-// Of a process that ended with `status`, as waitpid has it, and wrote `output`.
+// Exit 0: the report counts. Without one the copy does not verify.
+// Exit 65 or a crash: damage, which failed an assertion or worse.
+// Any other end (killed, no memory): says nothing of the copy, so kIoError.
 Result<VerifySummary> Judge(int status, const std::string& output) {
   const bool exited = WIFEXITED(status);
   if (exited && WEXITSTATUS(status) == kExitOk) {
@@ -142,6 +144,7 @@ class Verifier {
   Verifier() = default;
   Verifier(const Verifier&) = delete;
   Verifier& operator=(const Verifier&) = delete;
+  // Kills before it waits: a parent that gives up must not wait for gigabytes of reading.
   ~Verifier() {
     if (pid_ > 0) kill(pid_, SIGKILL);
     static_cast<void>(Wait());
@@ -156,6 +159,7 @@ class Verifier {
     }
     output_ = pipe[0];
     const int error = Spawn(program, data_dir, pipe[1]);
+    // The writing end must close here, or Read would never see the end.
     close(pipe[1]);
     if (error == 0) return {};
     pid_ = -1;
@@ -164,7 +168,7 @@ class Verifier {
         ", which takes /proc, /dev/null and room for one more process): " + std::strerror(error));
   }
 
-  // All that it writes, or the end of that, until it ends.
+  // Returns the output, at most its last kOutputBytesMax, when the process ends.
   Result<std::string> Read(const std::atomic<bool>& stop) {
     constexpr int kLookMs = 50;
     std::string text;
@@ -185,7 +189,7 @@ class Verifier {
     }
   }
 
-  // As waitpid has it.
+  // In waitpid's form.
   Result<int> Wait() {
     int status = 0;
     pid_t ended = 0;
@@ -198,7 +202,7 @@ class Verifier {
  private:
   // Returns an error number.
   int Spawn(const std::string& program, const std::string& data_dir, int output) {
-    // Its own name for those who list processes.
+    // Lists of processes show the server's own name.
     std::vector<std::string> words = {program_invocation_name, kFlag, data_dir,
                                       std::to_string(getpid())};
     std::vector<char*> argv;
@@ -218,8 +222,8 @@ class Verifier {
 
   int SpawnWith(const std::string& program, const posix_spawn_file_actions_t& files,
                 char* const* argv) {
-    // A supervisor, or a terminal, tells all processes of a service to end. One that did so before
-    // the server had heard of it would look like damage.
+    // Supervisors and terminals signal all processes of a service. A verifier ended before the
+    // server heard of it would fail the backup.
     sigset_t blocked;
     sigemptyset(&blocked);
     for (const int signal : {SIGTERM, SIGINT, SIGQUIT, SIGHUP}) sigaddset(&blocked, signal);
@@ -227,6 +231,7 @@ class Verifier {
     if (const int error = posix_spawnattr_init(&how); error != 0) return error;
     int error = posix_spawnattr_setsigmask(&how, &blocked);
     if (error == 0) error = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
+    // Not fork: a fork beside other threads may hang.
     if (error == 0) error = posix_spawn(&pid_, program.c_str(), &files, &how, argv, environ);
     posix_spawnattr_destroy(&how);
     return error;
@@ -236,7 +241,7 @@ class Verifier {
   int output_ = -1;
 };
 
-// All of it is for the good of others: who may not do it verifies all the same.
+// Both calls serve others; a process without the permission verifies all the same.
 void StepBack() {
   constexpr int kLowest = 19;
   static_cast<void>(setpriority(PRIO_PROCESS, 0, kLowest));
@@ -263,7 +268,7 @@ std::optional<int> RunAsVerifier(int argc, const char* const* argv) {
   constexpr int kArguments = 4;
   if (argc != kArguments || std::string_view(argv[1]) != kFlag) return std::nullopt;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have ended before.
+  // The parent may have ended before prctl: no signal would come then.
   if (std::to_string(getppid()) != argv[3]) return kExitIoError;
   StepBack();
   prctl(PR_SET_NAME, "nc-verify");

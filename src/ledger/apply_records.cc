@@ -1,7 +1,9 @@
 // ApplyRecords: the reading half of commit_batch.h.
 //
-// Every record is decoded in full before its key changes anything, although CommitBatch checked it
-// when it was written: what reaches the log here is what recovery has to read after a crash.
+// Every record is decoded in full before its key reaches the sink, although CommitBatch checked it.
+// Recovery has to read these bytes after a crash.
+// Truncation needs no check of its own: reads past the end yield empty bytes, and decoders check
+// sizes.
 #include "base/bytes.h"
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
@@ -33,6 +35,7 @@ class RecordReader {
   // Whether a record is that of a token with a parameter, whose value has a size of its own.
   enum class Keyed : bool { kNo, kYes };
 
+  // An unknown type ends the batch: without its layout the next record cannot be found.
   Status ApplyOne(RecordType type) {
     switch (type) {
       case RecordType::kTokenIssued: return TokenIssued(Keyed::kNo);
@@ -60,6 +63,8 @@ class RecordReader {
                               " is unknown");
   }
 
+  // Layouts of tokens with and without a parameter have types of their own. The record type
+  // therefore gives the size of the value.
   Status TokenIssued(Keyed keyed) {
     const Place place = ReadPlace();
     const std::string_view value = ReadTokenValue(keyed);
@@ -79,6 +84,8 @@ class RecordReader {
     const Result<TokenHead> token = CheckToken(after.family, after.key, value);
     if (!token.ok()) return token.status();
     NOWCALLS_RETURN_IF_ERROR(CheckKeyed(*token, keyed));
+    // Both keys change in one batch: no crash leaves the token twice or not at all. Equal keys
+    // would put one key twice, and SingleDelete allows one put.
     if (old_key->id != token->key.id) return Status::Corruption("a kept token changes its id");
     if (*old_key == token->key) return Status::Corruption("a kept token does not move");
     sink_->SingleDelete(before.family, before.key);
@@ -90,6 +97,7 @@ class RecordReader {
     const Place place = ReadPlace();
     const auto reason = in_.Read<uint8_t>();
     NOWCALLS_RETURN_IF_ERROR(DecodeTokenKey(place.family, place.key).status());
+    // The reason changes no row. It is checked so that the batch stays readable elsewhere.
     if (reason == 0 || reason >= kEndReasonCount) {
       return Status::Corruption("end reason " + std::to_string(reason) + " is unknown");
     }
@@ -123,6 +131,7 @@ class RecordReader {
   Status RuleRemoved() {
     const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
     NOWCALLS_RETURN_IF_ERROR(DecodeRuleKey(key).status());
+    // Rule keys are put again at each change, so Delete, not SingleDelete, must remove them.
     sink_->Delete(Family::kRules, key);
     return {};
   }
@@ -130,6 +139,7 @@ class RecordReader {
   Status HistoryAdded() {
     const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
     const std::string_view value = in_.ReadBytes(in_.Read<uint32_t>());
+    // CheckHistory looks at views: a block may hold 256 entries with texts.
     NOWCALLS_RETURN_IF_ERROR(CheckHistory(key, value));
     sink_->Put(Family::kHistory, key, value);
     return {};
@@ -172,6 +182,7 @@ class RecordReader {
     return {};
   }
 
+  // Values of the meta family have a fixed size by record type; no record carries it.
   template <typename Decoder>
   Status PutMeta(std::string_view key, size_t value_bytes, Decoder decode) {
     const std::string_view value = in_.ReadBytes(value_bytes);
@@ -184,11 +195,13 @@ class RecordReader {
     return in_.ReadBytes(keyed == Keyed::kYes ? in_.Read<uint16_t>() : kTokenValueBytes);
   }
 
+  // A type that contradicts the value's own version byte is damage.
   static Status CheckKeyed(const TokenHead& token, Keyed keyed) {
     if (token.has_param == (keyed == Keyed::kYes)) return {};
     return Status::Corruption("the value of a token is not that of its record's type");
   }
 
+  // Any number may come; the key's decoder rejects a family without tokens.
   Place ReadPlace() {
     const auto family = static_cast<Family>(in_.Read<uint8_t>());
     return {family, in_.ReadBytes(kTokenKeyBytes)};

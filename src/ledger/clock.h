@@ -1,9 +1,7 @@
-// The ledger clock: milliseconds that never go back, across restarts and reboots.
+// The ledger clock: milliseconds that never go back, across restarts and reboots. Follows
+// CLOCK_BOOTTIME.
 //
-// Thread: loop. While running it follows CLOCK_BOOTTIME. The last mark is stored with the boot id
-// and the wall time; after a restart on the same boot the time that passed is the difference of
-// the boot clocks, on another boot it is the difference of the wall clocks clamped to
-// [0, kRebootGapMsMax], since a wall clock may have been set by anyone.
+// Thread: loop.
 #ifndef NOWCALLS_LEDGER_CLOCK_H_
 #define NOWCALLS_LEDGER_CLOCK_H_
 
@@ -27,11 +25,10 @@ class Clock {
 
 class LedgerClock {
  public:
-  // A clock that says `start` when the boot clock says `boottime_ms`.
+  // Says `start` at `boottime_ms`.
   LedgerClock(Instant start, int64_t boottime_ms) : now_(start), boottime_ms_(boottime_ms) {}
 
-  // Now, for a reading of CLOCK_BOOTTIME. Never before `start`, nor before what it has told: while
-  // the reading is behind an earlier one, time stands still.
+  // Now, for a reading of CLOCK_BOOTTIME. Stands still while a reading is behind an earlier one.
   Instant At(int64_t boottime_ms) const {
     if (boottime_ms > boottime_ms_) {
       now_ = now_ + (boottime_ms - boottime_ms_);
@@ -41,7 +38,7 @@ class LedgerClock {
   }
 
  private:
-  // Of the largest reading. To look at a clock changes nothing that its owner sees.
+  // At the largest reading so far.
   mutable Instant now_;
   mutable int64_t boottime_ms_;
 };
@@ -53,8 +50,8 @@ struct RecoveredTime {
   bool clamped = false;     // wall_gap_ms was outside [0, kRebootGapMsMax].
 };
 
-// The ledger time at `sample`, given the stored mark and the time of the last seal (`floor`), which
-// may be a minute past the mark.
+// Ledger time at `sample`. `floor`: time of the last seal, up to a minute past the mark. Same boot:
+// adds the boot clocks' difference; else the wall clocks', clamped to [0, kRebootGapMsMax].
 RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample);
 
 }  // namespace nowcalls::ledger

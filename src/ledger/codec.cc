@@ -31,8 +31,8 @@ bool IsRuleNamespace(std::string_view name_space) {
   return name_space.size() <= kNamespaceBytesMax && name_space.find('\0') == std::string_view::npos;
 }
 
-// The three checks below say what is wrong with an entity, or nullptr. Encoders and decoders share
-// them, so that what can be written can be read back.
+// ProblemOf says what is wrong with an entity, or nullptr. Encoders and decoders share it: all that
+// is written can be read back.
 const char* ProblemOf(const TokenKey& key) {
   if (!IsTokenFamily(key.family)) return "the family does not hold tokens";
   if (!IsLedgerMs(key.deadline_ms)) return "deadline_ms is out of range";
@@ -93,7 +93,7 @@ Status WrongVersion(std::string_view what, uint8_t version, const char* expected
   return Corrupt(what, "version is " + std::to_string(version) + " instead of " + expected);
 }
 
-// Inline, as is CheckVersion: tokens pass them by the million a second.
+// Inline, as is CheckVersion: millions of tokens a second pass both.
 inline Status CheckSize(std::string_view what, std::string_view bytes, size_t expected) {
   return bytes.size() == expected ? Status() : WrongSize(what, bytes, expected);
 }
@@ -118,6 +118,7 @@ char* StoreTokenFields(const Token& token, uint8_t version, char* out) {
 [[gnu::always_inline]] inline Status ReadToken(Family family, std::string_view key,
                                                std::string_view value, Token* token,
                                                std::optional<Param>* param) {
+  // Step 1: key and version. Version 1 has one size; version 2 adds a parameter.
   const Result<TokenKey> token_key = DecodeTokenKey(family, key);
   if (!token_key.ok()) return token_key.status();
   const bool keyed = !value.empty() && static_cast<uint8_t>(value[0]) == kKeyedTokenVersion;
@@ -129,6 +130,7 @@ char* StoreTokenFields(const Token& token, uint8_t version, char* out) {
     return Corrupt("token value", "has only " + std::to_string(value.size()) + " bytes");
   }
   ByteReader reader(value.substr(1));
+  // Step 2: the fixed fields, at the same offsets in both versions.
   token->key = *token_key;
   token->flow = FlowId(reader.Read<int64_t>());
   token->session = SessionId(reader.Read<uint64_t>());
@@ -137,6 +139,7 @@ char* StoreTokenFields(const Token& token, uint8_t version, char* out) {
   token->fence = Fence(reader.Read<uint64_t>());
   token->request_id = reader.Read<uint64_t>();
   if (const char* problem = ProblemOf(*token)) return Corrupt("token value", problem);
+  // Step 3: the parameter, which must end where the value ends.
   if (!keyed) return {};
   *param = ReadParam(&reader);
   if (!reader.Finished()) return Corrupt("token value", "its parameter is not as long as it says");
@@ -154,6 +157,7 @@ inline Status CheckFixedValue(std::string_view what, std::string_view bytes, siz
 
 void EncodeTokenKey(const TokenKey& key, char out[kTokenKeyBytes]) {
   NOWCALLS_CHECK(ProblemOf(key) == nullptr);
+  // Big-endian, so that keys sort by deadline, then by id.
   out = StoreBigEndian(out, key.deadline_ms);
   StoreBigEndian(out, key.id.value);
 }
@@ -171,6 +175,7 @@ Result<TokenKey> DecodeTokenKey(Family family, std::string_view bytes) {
 
 std::string TokenKeyLowerBound(int64_t deadline_ms) {
   char bytes[kTokenKeyBytes] = {};
+  // Keys are unsigned: a negative deadline would sort behind all others.
   StoreBigEndian(bytes, std::max<int64_t>(deadline_ms, 0));
   return std::string(bytes, sizeof(bytes));
 }
@@ -243,6 +248,7 @@ Result<Session> DecodeSession(std::string_view key, std::string_view value) {
   ByteReader reader(value);
   const auto version = reader.Read<uint8_t>();
   const bool has_instance = version == kInstanceSessionVersion;
+  // Version 2 stands for an instance other than 0; anything else has version 1.
   if (version != kValueVersion && !has_instance) {
     return WrongVersion("session value", version, "1 or 2");
   }
@@ -258,6 +264,7 @@ Result<Session> DecodeSession(std::string_view key, std::string_view value) {
                    std::to_string(value.size()) + " bytes do not fit the lengths it states");
   }
   if (const char* problem = ProblemOf(session)) return Corrupt("session value", problem);
+  // The encoder uses version 1 for instance 0: one layout for each session.
   if (has_instance && session.instance == 0) return Corrupt("session value", "instance is 0");
   return session;
 }
@@ -293,6 +300,7 @@ Result<RuleKey> DecodeRuleKey(std::string_view key) {
 
 std::string EncodeRuleValue(const RuleEntry& of_flow, const RuleEntry& by_value) {
   NOWCALLS_CHECK(of_flow.name_space == by_value.name_space && of_flow.flow == by_value.flow);
+  // The rule of the flow comes first and has a size; the rule by value takes the rest.
   NOWCALLS_CHECK(!of_flow.json.empty() && !by_value.json.empty());
   std::string out(1, static_cast<char>(kTwoRulesVersion));
   out += static_cast<char>(of_flow.state);
@@ -305,6 +313,7 @@ std::string EncodeRuleValue(const RuleEntry& of_flow, const RuleEntry& by_value)
 
 Result<std::vector<RuleEntry>> DecodeRules(std::string_view key, std::string_view value) {
   constexpr size_t kSizedBytes = 1 + sizeof(uint32_t);  // State, and the size of what follows.
+  // Step 1: key and version. No sound value has fewer than 3 bytes: version, state, JSON.
   const Result<RuleKey> rule_key = DecodeRuleKey(key);
   if (!rule_key.ok()) return rule_key.status();
   if (value.size() < 3) return Corrupt("rule value", "holds no JSON text");
@@ -318,6 +327,7 @@ Result<std::vector<RuleEntry>> DecodeRules(std::string_view key, std::string_vie
                      static_cast<RuleState>(state), std::string(json)});
   };
   std::string_view last = value.substr(1);
+  // Step 2: of two rules, the first has a size; the last one takes the rest, as a lone rule does.
   if (version == kTwoRulesVersion) {
     if (last.size() < kSizedBytes) return Corrupt("rule value", "is too short for two rules");
     const auto size = LoadBigEndian<uint32_t>(last.data() + 1);
@@ -328,6 +338,7 @@ Result<std::vector<RuleEntry>> DecodeRules(std::string_view key, std::string_vie
     last.remove_prefix(kSizedBytes + size);
   }
   add(last[0], last.substr(1));
+  // Step 3: both rules are checked alike.
   for (const RuleEntry& rule : rules) {
     if (rule.json.empty()) return Corrupt("rule value", "holds no JSON text");
     if (rule.state != RuleState::kActive && rule.state != RuleState::kRemoved &&
@@ -352,6 +363,8 @@ Result<Format> DecodeFormat(std::string_view value) {
   Format format;
   format.version = reader.Read<uint32_t>();
   if (!reader.ok()) return Corrupt("format record", "is too short to hold a version");
+  // The version comes before the size: a later version may have another size, and the operator
+  // needs the version's message.
   if (format.version < kFormatVersionMin || format.version > kFormatVersion) {
     return Status::FailedPrecondition(
         "the ledger has format version " + std::to_string(format.version) +
@@ -374,6 +387,7 @@ std::string EncodeClockMark(const ClockMark& mark) {
   AppendBigEndian(&out, mark.ledger_ms);
   AppendBigEndian(&out, mark.machine.boottime_ms);
   AppendBigEndian(&out, mark.machine.wall_ms);
+  // The boot id tells whether the next start is on the same boot.
   for (const uint8_t byte : mark.machine.boot_id) out += static_cast<char>(byte);
   return out;
 }
@@ -405,6 +419,7 @@ std::string EncodeSeal(const Seal& seal) {
 }
 
 std::string EncodeLogData(uint64_t batch_number) {
+  // The end byte is not zero: zeros behind it in a log are no part of the data.
   constexpr uint8_t kEnd = 0x01;
   std::string out;
   AppendBigEndian(&out, kValueVersion);
@@ -416,6 +431,7 @@ std::string EncodeLogData(uint64_t batch_number) {
 std::optional<uint64_t> DecodeLogData(std::string_view bytes) {
   if (bytes.size() != kLogDataBytes || bytes.front() != static_cast<char>(kValueVersion)) return {};
   const auto number = LoadBigEndian<uint64_t>(bytes.data() + 1);
+  // Encoding the number again compares the version and the end byte as well.
   return bytes == EncodeLogData(number) ? std::optional(number) : std::nullopt;
 }
 

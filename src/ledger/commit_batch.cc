@@ -12,7 +12,7 @@
 namespace nowcalls::ledger {
 namespace {
 
-// A batch that outgrew this gives its memory back; the usual one keeps it.
+// A batch that outgrew this frees its memory; others reuse theirs.
 constexpr size_t kKeptBytesMax = 8 * 1024 * 1024;
 
 constexpr size_t kPlaceBytes = 1 + kTokenKeyBytes;  // Family and key.
@@ -21,6 +21,7 @@ constexpr size_t kKeptBytes = 1 + kPlaceBytes + kPlaceBytes + kTokenValueBytes;
 constexpr size_t kEndedBytes = 1 + kPlaceBytes + 1;
 constexpr size_t kKeyedValueBytesMax = kTokenValueBytes + kParamCodedBytesMax;
 
+// Token records are built on the stack and appended in one copy: grants and keeps are the hot path.
 char* StorePlace(char* out, const TokenKey& key) {
   out = StoreBigEndian(out, static_cast<uint8_t>(key.family));
   EncodeTokenKey(key, out);
@@ -43,6 +44,7 @@ void AppendType(std::string* out, RecordType type) { *out += static_cast<char>(t
 
 template <typename Size>
 void AppendSized(std::string* out, std::string_view bytes) {
+  // A text longer than its size field would be read back as another record: end the process.
   NOWCALLS_CHECK(bytes.size() <= static_cast<std::make_unsigned_t<Size>>(-1));
   AppendBigEndian(out, static_cast<Size>(bytes.size()));
   *out += bytes;
@@ -77,6 +79,7 @@ void CommitBatch::TokenKept(const TokenKey& before, const Token& after) {
 
 void CommitBatch::TokenKept(const TokenKey& before, const Token& after, const Param* param) {
   NOWCALLS_CHECK(before.id == after.key.id);
+  // A keep that moves no key changes nothing on disk: no record.
   if (before == after.key) return;
   if (param != nullptr) {
     char record[1 + 2 * kPlaceBytes + sizeof(uint16_t) + kKeyedValueBytesMax];
@@ -132,6 +135,7 @@ void CommitBatch::RuleRemoved(std::string_view name_space, FlowId flow) {
 void CommitBatch::HistoryAdded(std::span<const HistoryEntry> block) {
   const std::string value = EncodeHistoryValue(block);
   std::string record;
+  // A block of 256 entries with texts has tens of kilobytes: grow once.
   record.reserve(1 + kHistoryKeyBytes + sizeof(uint32_t) + value.size());
   AppendType(&record, RecordType::kHistoryAdded);
   record += EncodeHistoryKey(block.front().sequence);
@@ -140,6 +144,7 @@ void CommitBatch::HistoryAdded(std::span<const HistoryEntry> block) {
 }
 
 void CommitBatch::HistoryDropped(uint64_t first_sequence) {
+  // Only the block's key: a block is dropped as a whole.
   std::string record;
   AppendType(&record, RecordType::kHistoryDropped);
   record += EncodeHistoryKey(first_sequence);
@@ -213,6 +218,7 @@ std::string_view CommitBatch::sealed_bytes() const {
 
 void CommitBatch::Clear() {
   bytes_.resize(kSealedBatchHeaderBytes);
+  // resize() keeps the capacity. One huge batch must not hold its memory for good.
   if (bytes_.capacity() > kKeptBytesMax) bytes_.shrink_to_fit();
   records_ = 0;
   due_ = 0;
@@ -222,7 +228,7 @@ void CommitBatch::Clear() {
 
 void CommitBatch::Append(std::string_view record) {
   NOWCALLS_CHECK(!sealed());
-  // Whoever committed what was here before has read it.
+  // Another CPU committed the previous content and may own these cache lines: fetch them early.
   if (bytes_.size() + kPrefetchBytes < bytes_.capacity()) {
     PrefetchForWriting(bytes_.data() + bytes_.size() + kPrefetchBytes);
   }

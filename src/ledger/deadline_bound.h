@@ -1,4 +1,4 @@
-// Which deadlines a token can have.
+// Upper bound of deadlines.
 #ifndef NOWCALLS_LEDGER_DEADLINE_BOUND_H_
 #define NOWCALLS_LEDGER_DEADLINE_BOUND_H_
 
@@ -6,8 +6,8 @@
 
 namespace nowcalls::ledger {
 
-// Milliseconds on the ledger clock, a million years after 1970: no rule makes a deadline of this or
-// more, although the layout has room for it, so a ledger that has one is damaged (FORMAT.md).
+// Ledger-clock milliseconds, a million years. Rules make smaller deadlines, so a ledger with a
+// greater one is damaged (FORMAT.md).
 inline constexpr int64_t kDeadlineMsEnd = int64_t{1} << 55;
 
 }  // namespace nowcalls::ledger

@@ -1,4 +1,4 @@
-// What the ledger stores, as plain structs. Byte layouts are in codec.h and FORMAT.md.
+// The structs that the ledger stores. Byte layouts: codec.h, FORMAT.md.
 #ifndef NOWCALLS_LEDGER_ENTITIES_H_
 #define NOWCALLS_LEDGER_ENTITIES_H_
 
@@ -15,19 +15,18 @@
 
 namespace nowcalls::ledger {
 
-// What a ledger is made with. Ledgers of earlier versions are read as they are. The first batch of
-// a server raises them to this version.
+// New ledgers have kFormatVersion. Earlier ones are read; a server's first batch raises them.
 inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kFormatVersionMin = 1;
 
-// Made when a ledger is formatted.
+// Written at formatting, and when the version is raised.
 struct Format {
   uint32_t version = kFormatVersion;
   std::array<uint64_t, 2> token_id_key{};  // Keys the permutation from fences to token ids.
   int64_t created_wall_ms = 0;
 };
 
-// Where a live token lies: its family, and the key's two halves.
+// Location of a live token: family and both halves of the key.
 struct TokenKey {
   Family family = Family::kTokensShort;
   int64_t deadline_ms = 0;
@@ -45,24 +44,22 @@ struct Token {
   int64_t issued_ms = 0;
   Fence fence;
   uint64_t request_id = 0;  // The client's idempotency key; 0: none.
-  // The value of the rule's parameter that the token counts against; none: the rule has no
-  // parameter.
+  // Value of the rule's parameter; none if the rule has no parameter.
   std::optional<ParamValue> param{};
 
   bool operator==(const Token&) const = default;
 };
 
-// Tokens of a session have one request id only if one acquire_all issued them together. It draws
-// their fences one after the other.
+// Tokens of a session share a request id only within one acquire_all, which draws consecutive
+// fences.
 inline bool MayShareRequestId(Fence a, Fence b) {
   return (a.value < b.value ? b.value - a.value : a.value - b.value) < kAcquireAllMax;
 }
 
-// How a session's identity lives on.
 enum class SessionKind : uint8_t {
   kNamed = 1,       // Declared a client id; survives reconnects and restarts.
   kConnection = 2,  // Ends with its connection; named "@HOST:PORT" for display.
-  kSentinel = 3,    // Likewise, of Sentinel's frames: others of them may end and keep its tokens.
+  kSentinel = 3,    // As kConnection; another Sentinel connection may end and keep its tokens.
 };
 
 struct Session {
@@ -71,8 +68,7 @@ struct Session {
   int64_t opened_ms = 0;
   std::string name_space;
   std::string client_id;
-  // Tells the processes of one client id apart; each has a session of its own. 0 .. 2^63-1; 0 for
-  // kConnection.
+  // Tells processes of one client id apart. 0 .. 2^63-1; 0 for kConnection.
   uint64_t instance = 0;
 
   bool operator==(const Session&) const = default;
@@ -80,16 +76,15 @@ struct Session {
 
 enum class RuleState : uint8_t {
   kActive = 1,
-  // By its namespace, while tokens of the flow are out: kept for what it says of them.
+  // Removed by its namespace, kept while tokens of the flow are out.
   kRemoved = 2,
   kDraining = 3,  // In force, but an administrator has stopped its grants.
 };
 
-// Whether its namespace has the rule now.
 constexpr bool IsInForce(RuleState state) { return state != RuleState::kRemoved; }
 
-// A rule of a flow. Every flow with live tokens has one for them: of the flow for those without a
-// parameter, by value for the others. A namespace has at most one of each kind of a flow id.
+// Every flow with live tokens has a rule: of the flow for tokens without a parameter, by value for
+// the others. A namespace has at most one of each kind a flow id.
 struct RuleEntry {
   std::string name_space;
   FlowId flow;
@@ -99,8 +94,8 @@ struct RuleEntry {
   bool operator==(const RuleEntry&) const = default;
 };
 
-// Where the active rules of a namespace come from; only their source may replace them. One for each
-// namespace that has an active rule.
+// Source of a namespace's active rules; only the source may replace them. One entry for each
+// namespace with an active rule.
 struct NamespaceEntry {
   std::string name_space;
   std::string source;  // "rpc", "file:/etc/nowcalls/shop.json" (nowcalls/rule_source.h).
@@ -108,7 +103,7 @@ struct NamespaceEntry {
   bool operator==(const NamespaceEntry&) const = default;
 };
 
-// One bucket of a flow's window of calls a second.
+// A bucket of a flow's window of calls a second.
 struct RateKey {
   FlowId flow;
   int64_t begin_ms = 0;  // Ledger clock.
@@ -124,21 +119,21 @@ struct RateBucket {
   bool operator==(const RateBucket&) const = default;
 };
 
-// The ledger clock at one moment, with what the machine's clocks said then (clock.h).
+// Ledger and machine clocks at one moment (clock.h).
 struct ClockMark {
   int64_t ledger_ms = 0;
   ClockSample machine;
 };
 
-// Leaves room for numbers to be skipped without leaving the range of token ids, 2^63 - 1.
+// Token ids end at 2^63 - 1; the rest is room for skipped numbers.
 inline constexpr uint64_t kFenceMax = uint64_t{1} << 62;
 
-// Written at the end of every batch. The sums let recovery prove that the live tokens it found are
-// exactly those that were live at that batch; nowCalls itself is never stored.
+// Ends every batch. Recovery compares the sums with the live tokens found (invariant 2: nowCalls is
+// never stored).
 struct Seal {
   uint64_t batch_number = 0;  // Consecutive from 1.
-  uint64_t next_fence = 1;  // Below it is every number given to a grant or a session; <= kFenceMax.
-  int64_t ledger_ms = 0;    // The clock when the batch was sealed.
+  uint64_t next_fence = 1;    // Above every number of a grant or a session; <= kFenceMax.
+  int64_t ledger_ms = 0;      // The clock when the batch was sealed.
   uint64_t live_tokens = 0;
   uint64_t live_count_sum = 0;  // Sum of count over live tokens.
   uint64_t live_fence_sum = 0;  // Sum of fences of live tokens, modulo 2^64.

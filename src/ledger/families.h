@@ -1,5 +1,5 @@
-// The column families of a ledger. Fixed when the ledger is formatted, found by name when it is
-// opened, never by position. src/ledger/FORMAT.md describes what each holds.
+// The column families of a ledger, found by name, never by position. FORMAT.md gives their
+// contents.
 #ifndef NOWCALLS_LEDGER_FAMILIES_H_
 #define NOWCALLS_LEDGER_FAMILIES_H_
 
@@ -9,7 +9,7 @@
 
 namespace nowcalls::ledger {
 
-// The numbers appear in commit records and are never reused.
+// Numbers appear in commit records and are never reused.
 enum class Family : uint8_t {
   kMeta = 0,  // RocksDB's "default": format, clock, seal, watermark.
   kRules = 1,
@@ -25,7 +25,7 @@ inline constexpr int kFamilyCount = 8;
 inline constexpr std::array<Family, kFamilyCount> kAllFamilies = {
     Family::kMeta,         Family::kRules,      Family::kSessions, Family::kTokensShort,
     Family::kTokensMedium, Family::kTokensLong, Family::kHistory,  Family::kRates};
-// The order in which a ledger is read: the tokens, which may be millions, come last.
+// Tokens come last: they may be millions.
 inline constexpr std::array<Family, kFamilyCount> kLoadOrder = {
     Family::kMeta,  Family::kRules,       Family::kSessions,     Family::kHistory,
     Family::kRates, Family::kTokensShort, Family::kTokensMedium, Family::kTokensLong};
@@ -46,9 +46,7 @@ constexpr bool IsTokenFamily(Family family) {
   return family >= Family::kTokensShort && family <= Family::kTokensLong;
 }
 
-// The family of a token that may be held for `hold_ms` from now. Tokens of like lifetime share a
-// family so that short-lived ones meet their delete in the memtable and long-lived ones do not
-// pin the log of the short ones.
+// Tokens of like lifetime share a family (README, decision 9).
 constexpr Family FamilyForHold(int64_t hold_ms) {
   if (hold_ms <= kShortHoldMs) return Family::kTokensShort;
   if (hold_ms <= kMediumHoldMs) return Family::kTokensMedium;

@@ -18,7 +18,7 @@ constexpr uint8_t kVersionOfMany = 2;
 constexpr uint8_t kVersionWithParams = 3;  // Of one or many.
 constexpr uint8_t kVersionWithMarks = 4;   // Likewise.
 
-// What follows an entry of kVersionWithMarks, in this order.
+// The marked fields follow an entry of kVersionWithMarks in this order.
 constexpr uint8_t kMarkParam = 1;
 constexpr uint8_t kMarkInstance = 2;
 constexpr uint8_t kMarkOutcome = 4;
@@ -26,8 +26,8 @@ constexpr uint8_t kMarksKnown = kMarkParam | kMarkInstance | kMarkOutcome;
 
 static_assert(kReasonBytesMax <= UINT16_MAX);
 
-// What is wrong with an entry, or nullptr. Encoder and decoder share it, so that what can be
-// written can be read back.
+// Says what is wrong with an entry, or nullptr. Encoder and decoder share it: all that is written
+// can be read back.
 template <typename Entry>
 const char* ProblemOf(const Entry& entry) {
   const auto reason = static_cast<uint8_t>(entry.reason);
@@ -35,6 +35,7 @@ const char* ProblemOf(const Entry& entry) {
   if (reason == 0 || reason >= kEndReasonCount || !IsKeptInHistory(entry.reason, entry.outcome)) {
     return "reason is none that is kept";
   }
+  // Only a release carries the outcome of a call.
   if (entry.outcome != CallOutcome::kOk && entry.reason != EndReason::kReleased &&
       entry.reason != EndReason::kReleasedLate) {
     return "outcome is of no release";
@@ -62,7 +63,7 @@ const char* ProblemOf(const Entry& entry) {
   return ParamProblem(param);
 }
 
-// What an entry needs kVersionWithMarks for.
+// Instance and outcome exist in kVersionWithMarks alone.
 template <typename Entry>
 bool NeedsMarks(const Entry& entry) {
   return entry.instance != 0 || entry.outcome != CallOutcome::kOk;
@@ -76,6 +77,7 @@ uint8_t MarksOf(const HistoryEntry& entry) {
                               (entry.outcome != CallOutcome::kOk ? kMarkOutcome : 0));
 }
 
+// Takes the oldest layout that holds the block, so that earlier servers read as much as they can.
 uint8_t VersionOf(std::span<const HistoryEntry> block) {
   if (std::any_of(block.begin(), block.end(), NeedsMarks<HistoryEntry>)) return kVersionWithMarks;
   if (std::any_of(block.begin(), block.end(), HasParam)) return kVersionWithParams;
@@ -88,6 +90,7 @@ Status Corrupt(std::string_view what, const std::string& problem) {
 
 template <typename Entry>
 void ReadParamOf(Entry* entry, ByteReader* reader) {
+  // One byte peeked: kNoParamType stands in place of a parameter's type.
   if (reader->rest().starts_with(static_cast<char>(kNoParamType))) {
     reader->ReadBytes(1);
   } else {
@@ -95,7 +98,7 @@ void ReadParamOf(Entry* entry, ByteReader* reader) {
   }
 }
 
-// False: a mark is not known, or of nothing.
+// False: unknown mark, or a mark of a default value. Both would not encode to the same bytes again.
 template <typename Entry>
 bool ReadMarked(Entry* entry, ByteReader* reader) {
   const auto marks = reader->Read<uint8_t>();
@@ -104,7 +107,7 @@ bool ReadMarked(Entry* entry, ByteReader* reader) {
   if ((marks & kMarkInstance) != 0) entry->instance = reader->Read<uint64_t>();
   if ((marks & kMarkOutcome) != 0)
     entry->outcome = static_cast<CallOutcome>(reader->Read<uint8_t>());
-  if (!reader->ok()) return true;  // Which is told as for every other field.
+  if (!reader->ok()) return true;  // The caller reports truncation.
   return ((marks & kMarkInstance) == 0 || entry->instance != 0) &&
          ((marks & kMarkOutcome) == 0 || entry->outcome != CallOutcome::kOk);
 }
@@ -131,7 +134,7 @@ struct Head {
   size_t entries;
 };
 
-// Each block has one layout only, so that what is read encodes to the same bytes again.
+// A block has exactly one valid layout: decoded blocks encode to the same bytes.
 Result<Head> ReadHead(ByteReader* reader) {
   if (reader->rest().empty()) return Corrupt("history value", "has 0 bytes");
   const auto version = reader->Read<uint8_t>();
@@ -141,6 +144,7 @@ Result<Head> ReadHead(ByteReader* reader) {
                    "version is " + std::to_string(version) + " instead of 1, 2, 3 or 4");
   }
   const auto entries = reader->Read<uint16_t>();
+  // One entry alone has version 1, unless it has a parameter or marks.
   const size_t least = version == kVersionOfMany ? 2 : 1;
   if (reader->ok() && entries >= least && entries <= kHistoryBlockMax) {
     return Head{version, entries};
@@ -149,6 +153,9 @@ Result<Head> ReadHead(ByteReader* reader) {
                                       " and " + std::to_string(kHistoryBlockMax));
 }
 
+// Step 1: key and head, which give the sequences and the number of entries.
+// Step 2: each entry with what its version adds; `take` gets it only after it was checked.
+// Step 3: the version must be needed, or the block would have a second valid layout.
 template <typename Entry, typename Take>
 Status ReadHistory(std::string_view key, std::string_view value, Take take) {
   const Result<uint64_t> first = DecodeHistoryKey(key);
@@ -157,6 +164,7 @@ Status ReadHistory(std::string_view key, std::string_view value, Take take) {
   const Result<Head> head = ReadHead(&reader);
   if (!head.ok()) return head.status();
   const size_t entries = head->entries;
+  // The last sequence of the block must stay in range as well.
   if (*first > kFenceMax - (entries - 1)) return Corrupt("history key", "sequence is too great");
   bool has_param = false;
   bool needs_marks = false;
@@ -166,6 +174,8 @@ Status ReadHistory(std::string_view key, std::string_view value, Take take) {
     if (head->version == kVersionWithMarks && !ReadMarked(&entry, &reader)) {
       return Corrupt("history value", "an entry has a mark that is not known, or of nothing");
     }
+    // Lengths are checked before values: past the end, fields read as zero and would be
+    // misreported.
     if (!reader.ok() || (i + 1 == entries && !reader.rest().empty())) {
       return Corrupt("history value",
                      std::to_string(value.size()) + " bytes do not fit the lengths it states");
@@ -179,6 +189,7 @@ Status ReadHistory(std::string_view key, std::string_view value, Take take) {
     needs_marks = needs_marks || NeedsMarks(entry);
     take(std::move(entry));
   }
+  // A newer layout without a use for it was not written by the encoder.
   if (head->version == kVersionWithParams && !has_param) {
     return Corrupt("history value", "no entry has a parameter, but the version says so");
   }
@@ -254,12 +265,14 @@ std::string EncodeHistoryValue(std::span<const HistoryEntry> block) {
   NOWCALLS_CHECK(!block.empty() && block.size() <= kHistoryBlockMax);
   const uint8_t version = VersionOf(block);
   std::string out;
+  // Size first, so that a block of 256 entries allocates once.
   size_t text_bytes = 0;
   for (const HistoryEntry& entry : block) text_bytes += HistoryTextBytes(entry);
   out.reserve(HistoryFixedBytes(block.size()) + text_bytes);
   AppendBigEndian(&out, version);
   if (version != kVersionOfOne) AppendBigEndian(&out, static_cast<uint16_t>(block.size()));
   for (size_t i = 0; i < block.size(); ++i) {
+    // The value stores no sequences: entry i has that of the key plus i.
     NOWCALLS_CHECK(block[i].sequence == block[0].sequence + i);
     AppendEntry(block[i], &out);
     if (version == kVersionWithParams) AppendParamOf(block[i], &out);

@@ -8,7 +8,7 @@ namespace nowcalls::ledger {
 namespace {
 
 constexpr uint8_t kValueVersion = 1;
-// What follows the name: a zero byte, and a flow id that no rule has.
+// Follows the name: a zero byte, and the flow id 0, which no rule has.
 constexpr std::string_view kKeyTail("\0\0\0\0\0\0\0\0\0", 9);
 
 static_assert(kRuleSourceBytesMax <= UINT16_MAX);
@@ -25,6 +25,7 @@ bool IsSource(std::string_view source) {
 }  // namespace
 
 bool IsNamespaceKey(std::string_view key) {
+  // A name holds no zero byte, so the first zero begins the tail.
   return key.ends_with(kKeyTail) && key.find('\0') == key.size() - kKeyTail.size();
 }
 
@@ -57,6 +58,7 @@ Result<NamespaceEntry> DecodeNamespace(std::string_view key, std::string_view va
   ByteReader reader(value);
   const auto version = reader.Read<uint8_t>();
   const std::string_view source = reader.ReadBytes(reader.Read<uint16_t>());
+  // The size before the version: a short value has neither.
   if (!reader.Finished()) {
     return Status::Corruption("namespace value: " + std::to_string(value.size()) +
                               " bytes do not fit the length it states");

@@ -1,9 +1,7 @@
-// The record of a namespace as bytes: where its active rules come from.
+// The record of a namespace as bytes: the source of its active rules.
 //
-// Thread: any; pure. It lies in family `rules` in front of the namespace's rules, under the key of
-// a rule whose flow is 0, which no rule has. Specified in FORMAT.md, with golden bytes in
-// data/golden/ledger_values.hex. As in codec.h, decoders accept exactly what the encoders produce
-// (kCorruption, naming the field), and encoders end the process for what could not be read back.
+// Thread: any; pure. Lies in family `rules` in front of the namespace's rules. Errors as in
+// codec.h; layout in FORMAT.md, examples in data/golden/ledger_values.hex.
 #ifndef NOWCALLS_LEDGER_NAMESPACE_CODEC_H_
 #define NOWCALLS_LEDGER_NAMESPACE_CODEC_H_
 
@@ -15,7 +13,7 @@
 
 namespace nowcalls::ledger {
 
-// Whether a key of family `rules` is that of a namespace rather than of a rule.
+// Tells a namespace's key from a rule's: its flow is 0.
 bool IsNamespaceKey(std::string_view key);
 
 // namespace | 0x00 | 0: be64. REQUIRES: 1..kNamespaceBytesMax bytes without a NUL.

@@ -19,12 +19,14 @@ const char* ParamProblem(const Param& param) {
   if (param.type == ParamType::kString) {
     if (param.bytes.size() > kParamBytesMax) return "its parameter is too long";
     if (!IsUtf8(param.bytes)) return "its parameter is not UTF-8";
+    // A run of zero bytes in the log is taken for a sector that a power cut left unwritten.
     if (param.bytes.find('\0') != std::string_view::npos) return "its parameter holds a zero byte";
     return nullptr;
   }
   if (param.bytes.size() != ParamWidth(param.type)) {
     return "its parameter has not the size of its type";
   }
+  // Equal parameters have equal bytes: a boolean is 0 or 1.
   if (param.type == ParamType::kBoolean && static_cast<uint8_t>(param.bytes[0]) > 1) {
     return "its parameter is neither true nor false";
   }
@@ -45,6 +47,7 @@ void AppendParam(const Param& param, std::string* out) {
 }
 
 Param ReadParam(ByteReader* reader) {
+  // A short read leaves zero or nothing; the caller sees it by ok().
   Param param;
   param.type = static_cast<ParamType>(reader->Read<uint8_t>());
   param.bytes = reader->ReadBytes(reader->Read<uint16_t>());

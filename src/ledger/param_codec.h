@@ -1,6 +1,6 @@
-// The parameter of a token as bytes: type | size | bytes.
+// The parameter of a token as bytes: type | size:be16 | bytes.
 //
-// Thread: any; pure. FORMAT.md specifies the layout; data/golden/ledger_values.hex holds examples.
+// Thread: any; pure. Layout: FORMAT.md; examples: data/golden/ledger_values.hex.
 #ifndef NOWCALLS_LEDGER_PARAM_CODEC_H_
 #define NOWCALLS_LEDGER_PARAM_CODEC_H_
 
@@ -15,21 +15,20 @@ namespace nowcalls::ledger {
 
 inline constexpr size_t kParamHeadBytes = 3;
 inline constexpr size_t kParamCodedBytesMax = kParamHeadBytes + kParamBytesMax;
-// In place of a type: there is no parameter. No type has this number.
+// In place of a type: no parameter.
 inline constexpr uint8_t kNoParamType = 0xff;
 
-// Why a ledger cannot hold the parameter; nullptr: it can. A text may not hold zero bytes: many of
-// them would look like a sector that a power cut has left unwritten (FORMAT.md, "The log").
+// Why a ledger cannot hold the parameter; nullptr: it can. Texts hold no zero bytes: a run of zeros
+// would look like a sector lost to a power cut.
 const char* ParamProblem(const Param& param);
 
 inline size_t ParamCodedBytes(const Param& param) { return kParamHeadBytes + param.bytes.size(); }
 
-// Writes the parameter at `out`, which has room for ParamCodedBytes; returns the byte behind it.
-// REQUIRES: ParamProblem is nullptr.
+// `out` has room for ParamCodedBytes; returns the end. REQUIRES: ParamProblem is nullptr.
 char* StoreParam(const Param& param, char* out);
 void AppendParam(const Param& param, std::string* out);
 
-// Takes a parameter off the reader. The caller checks reader->ok() and ParamProblem.
+// The caller checks reader->ok() and ParamProblem.
 Param ReadParam(ByteReader* reader);
 
 }  // namespace nowcalls::ledger

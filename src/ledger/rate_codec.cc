@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint8_t kRateVersion = 1;
 
-// What is wrong with an entity, or nullptr. Encoder and decoder share it.
+// Says what is wrong with an entity, or nullptr. Encoder and decoder share it.
 const char* ProblemOf(const RateKey& key) {
   if (key.flow.value <= 0) return "flow is not positive";
   if (key.begin_ms < 0 || key.begin_ms > kInstantMsMax) return "begin_ms is out of range";
@@ -38,6 +38,7 @@ Status CheckSize(std::string_view what, std::string_view bytes, size_t expected)
 
 void EncodeRateKey(const RateKey& key, char out[kRateKeyBytes]) {
   NOWCALLS_CHECK(ProblemOf(key) == nullptr);
+  // Big-endian: keys sort by flow, then from old to new.
   out = StoreBigEndian(out, key.flow.value);
   StoreBigEndian(out, key.begin_ms);
 }

@@ -1,8 +1,7 @@
 // A bucket of a flow's window of calls a second, as bytes.
 //
-// Thread: any; pure. FORMAT.md specifies key and value; data/golden/ledger_values.hex holds an
-// example. As in codec.h, decoders accept exactly what the encoders produce (kCorruption, naming
-// the field), and encoders end the process for what could not be read back.
+// Thread: any; pure. Errors as in codec.h; layout in FORMAT.md, examples in
+// data/golden/ledger_values.hex.
 #ifndef NOWCALLS_LEDGER_RATE_CODEC_H_
 #define NOWCALLS_LEDGER_RATE_CODEC_H_
 
@@ -18,7 +17,7 @@ namespace nowcalls::ledger {
 inline constexpr size_t kRateKeyBytes = 16;
 inline constexpr size_t kRateValueBytes = 17;
 
-// flow:be64 | begin_ms:be64, so that the buckets of a flow lie together, the oldest first.
+// flow:be64 | begin_ms:be64; a flow's buckets lie together, oldest first.
 void EncodeRateKey(const RateKey& key, char out[kRateKeyBytes]);
 Result<RateKey> DecodeRateKey(std::string_view key);
 

@@ -1,6 +1,5 @@
-// The numbers of the records in a commit batch. Stored nowhere today, but part of the format all
-// the same: a batch may one day be sent to another machine. A number is never reused, and a changed
-// layout gets a new one. FORMAT.md gives each layout.
+// Numbers of the records in a commit batch. Part of the format, although no ledger stores them:
+// never reused, and a changed layout gets a new one. Layouts: FORMAT.md.
 #ifndef NOWCALLS_LEDGER_RECORD_TYPES_H_
 #define NOWCALLS_LEDGER_RECORD_TYPES_H_
 

@@ -1,7 +1,6 @@
-// What the sweeper asks of a store and what it gets: one bounded step of a walk over the expired
-// range of the token families.
+// One bounded step of the sweep over expired tokens: request and result.
 //
-// Thread: made on the loop thread, worked on by the scan thread, handed back to the loop thread.
+// Thread: made on the loop, worked on by the scan thread, handed back to the loop.
 #ifndef NOWCALLS_LEDGER_SCAN_H_
 #define NOWCALLS_LEDGER_SCAN_H_
 
@@ -13,9 +12,8 @@
 
 namespace nowcalls::ledger {
 
-// The walk visits the families in the order of kTokenFamilies, each by ascending key. A step that
-// resumes with the bounds of the step before goes on in the view of the ledger that the walk began
-// with: it may name tokens that have ended or moved since, and never misses one that was there.
+// Order: kTokenFamilies, then ascending keys. A step that resumes with the same bounds stays in the
+// first step's view: it may name tokens that ended or moved since, and misses none.
 struct ScanRequest {
   int64_t lower_ms = 0;      // No live token has a deadline below it (iterate_lower_bound).
   int64_t upper_ms = 0;      // Deadlines up to and including it are expired.

@@ -19,11 +19,13 @@ std::string EncodeWitnessSlot(const Witness& witness) {
     AppendBigEndian(&out, number);
   }
   AppendBigEndian(&out, static_cast<uint8_t>(witness.unsynced ? 1 : 0));
+  // The checksum covers all bytes before it.
   AppendBigEndian(&out, Crc32c(out));
   return out;
 }
 
 std::optional<Witness> DecodeWitnessSlot(std::string_view bytes) {
+  // Version 1 is shorter. An upgrade reads the witness that the older server left.
   const bool old = !bytes.empty() && bytes.front() == static_cast<char>(kWitnessVersion1);
   const size_t size = old ? kWitnessSlotBytesV1 : kWitnessSlotBytes;
   if (bytes.size() < size) return {};
@@ -41,6 +43,7 @@ std::optional<Witness> DecodeWitnessSlot(std::string_view bytes) {
     witness.unsynced = unsynced == 1;
   }
   const bool sound = reader.Read<uint32_t>() == Crc32c(bytes.substr(0, size - sizeof(uint32_t)));
+  // A torn write, another version, or flags of a later release: no slot.
   if (!sound || (!old && version != kWitnessVersion) || unsynced > 1) return {};
   if (witness.sequence == 0) return {};
   return witness;
@@ -52,9 +55,11 @@ WitnessFound DecodeWitnessFile(std::string_view bytes) {
     const size_t begin = i * kWitnessSlotStride;
     const std::string_view slot = begin < bytes.size() ? bytes.substr(begin) : std::string_view();
     const std::optional<Witness> read = DecodeWitnessSlot(slot);
+    // A sound slot in the other slot's place was written by mistake: damaged, not used.
     if (!read.has_value() || read->sequence % kWitnessSlots != i) {
       found.damaged = true;
     } else if (!found.witness.has_value() || found.witness->sequence < read->sequence) {
+      // Both slots sound: the later write wins. A torn write of one leaves the other.
       found.witness = read;
     }
   }

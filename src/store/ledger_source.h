@@ -15,21 +15,21 @@
 
 namespace nowcalls::store {
 
-// A record that does not decode, or one that is missing.
+// A record that does not decode, or is missing.
 struct BadRecord {
   ledger::Family family;
   std::string key;  // In hexadecimal, of a long one the beginning; empty: there is no record.
   Status why;
 
-  // The failure with its place: "tokens_short, key 0000...: token value: fence is 0".
+  // With its place: "tokens_short, key 0000...: token value: fence is 0".
   Status WithPlace() const {
     if (key.empty()) return why;
     return why.WithContext(std::string(FamilyName(family)) + ", key " + key);
   }
 };
 
-// Receives everything in a ledger, in the order of these members; tokens in any order, unless the
-// store says otherwise. A call that returns a failure ends the load with it.
+// Receives a ledger in the order of these members; tokens in any order. A failure ends the load
+// with it.
 class LedgerVisitor {
  public:
   virtual ~LedgerVisitor() = default;
@@ -37,19 +37,18 @@ class LedgerVisitor {
   virtual Status OnClock(const ledger::ClockMark& mark) = 0;
   virtual Status OnSeal(const ledger::Seal& seal) = 0;
   virtual Status OnWatermark(int64_t deadline_ms) = 0;
-  // Before the rules of the namespace. The default ignores it.
+  // Precedes the rules of the namespace. Ignored by default, as OnHistory and OnRate.
   virtual Status OnNamespace(const ledger::NamespaceEntry& /*entry*/) { return {}; }
   virtual Status OnRule(const ledger::RuleEntry& rule) = 0;
   virtual Status OnSession(const ledger::Session& session) = 0;
-  // A block, by ascending sequence. The default ignores it: most readers want what is live.
+  // A block; blocks come by ascending sequence.
   virtual Status OnHistory(const ledger::HistoryBlock& /*block*/) { return {}; }
-  // The default ignores it, likewise.
   virtual Status OnRate(const ledger::RateBucket& /*bucket*/) { return {}; }
   virtual Status OnToken(const ledger::Token& token) = 0;
-  // The default ends the walk with it. A verifier may count it and return Ok to go on.
+  // Ends the walk by default; a verifier may return Ok to go on.
   virtual Status OnBadRecord(const BadRecord& record) { return record.WithPlace(); }
-  // A column family that cannot be read on, because of the damage `what`. Its records from there on
-  // are not shown. The default ends the walk with it; after Ok the next family follows.
+  // `family` is damaged; its later records are not shown. Ends the walk by default; after Ok the
+  // next family follows.
   virtual Status OnUnreadable(ledger::Family /*family*/, Status what) { return what; }
 };
 

@@ -16,7 +16,7 @@ bool IsPutOnce(Family family) {
   return family == Family::kSessions || family == Family::kHistory || ledger::IsTokenFamily(family);
 }
 
-// Only reads, so that a batch that cannot be applied changes nothing.
+// Reads the batch only: one that cannot be applied must change nothing.
 class NothingSink : public ledger::KeyValueSink {
  public:
   void Put(Family, std::string_view, std::string_view) override {}
@@ -30,6 +30,7 @@ class MapSink : public ledger::KeyValueSink {
 
   void Put(Family family, std::string_view key, std::string_view value) override {
     const auto [it, added] = In(family).insert_or_assign(std::string(key), value);
+    // Of two puts of such a key, the older would survive a SingleDelete in RocksDB.
     NOWCALLS_CHECK(added || !IsPutOnce(family));
   }
   void SingleDelete(Family family, std::string_view key) override {
@@ -60,6 +61,7 @@ Status MemoryTables::Load(LedgerVisitor* visitor) {
   MetaRows meta;
   for (const auto& [key, value] : rows(Family::kMeta)) meta.Add(key, value);
   NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
+  // As RocksStore, hides tokens below the watermark.
   const std::string lower = ledger::TokenKeyLowerBound(meta.WatermarkMs());
   for (const Family family : ledger::kLoadOrder) {
     if (family == Family::kMeta) continue;

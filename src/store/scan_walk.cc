@@ -11,8 +11,8 @@ using ledger::Family;
 
 namespace {
 
-// Where keys lie close together the clock costs as much as the way to the next one. It is looked at
-// after the first, since the way there may have been long.
+// Between close keys the clock costs as much as a step, so it is read once in 16 keys. The first
+// key is checked, since the way to it may have been long.
 constexpr size_t kKeysPerLook = 16;
 
 }  // namespace
@@ -36,10 +36,10 @@ KeyRange ScanWalk::RangeIn(Family family) const {
   if (request_.resume && family == request_.after.family) {
     char after[ledger::kTokenKeyBytes];
     ledger::EncodeTokenKey(request_.after, after);
-    // The least string behind the key itself.
+    // The least string behind the key.
     range.lower = std::max(range.lower, std::string(after, sizeof(after)) + '\0');
   }
-  // upper_ms itself is expired, so the range ends before the millisecond that follows it.
+  // upper_ms itself is expired, so the range ends with the next millisecond.
   const bool last = request_.upper_ms == INT64_MAX;
   range.upper = ledger::TokenKeyLowerBound(last ? INT64_MAX : request_.upper_ms + 1);
   return range;
@@ -48,6 +48,7 @@ KeyRange ScanWalk::RangeIn(Family family) const {
 bool ScanWalk::Take(Family family, std::string_view key) {
   const Result<ledger::TokenKey> decoded = ledger::DecodeTokenKey(family, key);
   if (!decoded.ok()) {
+    // Ends the step: what was found before stays in `expired`.
     result_->status = decoded.status().WithContext(FamilyName(family));
     return false;
   }

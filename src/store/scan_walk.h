@@ -1,5 +1,4 @@
-// The rules of one scan step that do not depend on the store: where each family's walk begins and
-// ends, and when the step is over.
+// ScanWalk: bounds and end of one scan step, for every store.
 //
 // Thread: scan.
 #ifndef NOWCALLS_STORE_SCAN_WALK_H_
@@ -13,7 +12,7 @@
 
 namespace nowcalls::store {
 
-// Keys from `lower` on and before `upper`; may be empty, then lower >= upper.
+// Keys in [lower, upper); empty if lower >= upper.
 struct KeyRange {
   std::string lower;
   std::string upper;
@@ -21,14 +20,14 @@ struct KeyRange {
 
 class ScanWalk {
  public:
-  // Clears `result`. Both pointers must outlive the walk.
+  // Clears `result`. Both arguments outlive the walk.
   ScanWalk(const ledger::ScanRequest& request, ledger::ScanResult* result);
 
-  // False for the families that the steps before have finished.
+  // False for families that earlier steps have finished.
   bool Visits(ledger::Family family) const;
   KeyRange RangeIn(ledger::Family family) const;
 
-  // Takes the next expired key. False when the step is over: `more` or `status` says why.
+  // Takes the next expired key. False: the step is over; see `more` and `status`.
   bool Take(ledger::Family family, std::string_view key);
 
  private:

@@ -13,6 +13,7 @@ namespace {
 
 using ledger::Family;
 
+// Keys of rules and namespaces may hold clients' texts: show their beginning.
 constexpr size_t kShownKeyBytesMax = 32;
 constexpr std::array<std::string_view, 4> kMetaKeys = {ledger::kFormatKey, ledger::kClockKey,
                                                        ledger::kSealKey, ledger::kWatermarkKey};
@@ -21,7 +22,7 @@ std::string ShownKey(std::string_view key) {
   return ToHex(key.substr(0, kShownKeyBytesMax)) + (key.size() > kShownKeyBytesMax ? "..." : "");
 }
 
-// Hands what was decoded to `show`, or what went wrong to OnBadRecord.
+// Hands the decoded value to `show`, or the failure to OnBadRecord.
 template <typename T, typename Show>
 Status ShowDecoded(Family family, std::string_view key, const Result<T>& decoded,
                    LedgerVisitor* visitor, Show show) {
@@ -88,6 +89,7 @@ Status MetaRows::Show(LedgerVisitor* visitor) const {
     if (value == nullptr) return {};
     return ShowDecoded(Family::kMeta, key, decode(*value), visitor, member);
   };
+  // A missing format record has no key to name; after Ok the other rows still follow.
   if (Find(ledger::kFormatKey) == nullptr) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
         {Family::kMeta, "", Status::Corruption("the ledger has no format record")}));
@@ -99,6 +101,7 @@ Status MetaRows::Show(LedgerVisitor* visitor) const {
   NOWCALLS_RETURN_IF_ERROR(show(ledger::kSealKey, ledger::DecodeSeal, &LedgerVisitor::OnSeal));
   NOWCALLS_RETURN_IF_ERROR(
       show(ledger::kWatermarkKey, ledger::DecodeWatermark, &LedgerVisitor::OnWatermark));
+  // Unknown keys come last: a later version may have written them.
   for (const auto& [key, value] : rows_) {
     bool known = false;
     for (const std::string_view meta_key : kMetaKeys) known = known || key == meta_key;
@@ -115,7 +118,7 @@ int64_t MetaRows::WatermarkMs() const {
   const Result<int64_t> watermark_ms = ledger::DecodeWatermark(*value);
   const Result<ledger::Seal> seal = ledger::DecodeSeal(*sealed);
   if (!watermark_ms.ok() || !seal.ok()) return 0;
-  // One of the future is of a clock that was set back since, and proves nothing.
+  // A watermark of the future comes from a clock that was set back since, and proves nothing.
   return *watermark_ms <= seal->ledger_ms ? *watermark_ms : 0;
 }
 

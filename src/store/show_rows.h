@@ -1,6 +1,6 @@
-// From stored rows to the calls of a LedgerVisitor: the half of Load that all stores share.
+// Turns stored rows into calls of a LedgerVisitor, for every store.
 //
-// Thread: any. A row that does not decode goes to OnBadRecord.
+// Thread: any. Rows that do not decode go to OnBadRecord.
 #ifndef NOWCALLS_STORE_SHOW_ROWS_H_
 #define NOWCALLS_STORE_SHOW_ROWS_H_
 
@@ -15,20 +15,19 @@
 
 namespace nowcalls::store {
 
-// Shows one row of a family other than the meta family.
+// For all families but meta.
 Status ShowRow(ledger::Family family, std::string_view key, std::string_view value,
                LedgerVisitor* visitor);
 
-// The few rows of the meta family, gathered because visitors want them in another order.
+// Rows of the meta family, shown in the visitor's order.
 class MetaRows {
  public:
   void Add(std::string_view key, std::string_view value);
 
-  // Shows them all. kCorruption when there is no format record.
+  // kCorruption: no format record.
   Status Show(LedgerVisitor* visitor) const;
 
-  // No live token has a deadline below it; at most the time of the last batch, and 0
-  // when one of the two cannot be read.
+  // A lower bound of live deadlines, at most the time of the seal; 0 if either cannot be read.
   int64_t WatermarkMs() const;
 
  private:

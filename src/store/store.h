@@ -29,7 +29,7 @@ class LedgerDisk {
   // Free bytes of the ledger's file system; nothing if it does not tell. Also before there is a
   // writer.
   virtual std::optional<uint64_t> FreeBytes() { return {}; }
-  // The same of its free inodes, of which each file takes one.
+  // Likewise free inodes; a file takes one.
   virtual std::optional<uint64_t> FreeFiles() { return {}; }
 };
 

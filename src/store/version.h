@@ -1,4 +1,4 @@
-// The version of the RocksDB library that this process runs with. Thread: any.
+// The version of the linked RocksDB. Thread: any.
 #ifndef NOWCALLS_STORE_VERSION_H_
 #define NOWCALLS_STORE_VERSION_H_
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory of that name does not count: a client may have made it.
+// A client may have made a directory of that name, so only files count.
 bool IsFile(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
@@ -32,8 +32,8 @@ bool IsBackupWithoutManifest(const std::string& data_dir) {
 }
 
 bool TellsOfDirectory(std::string_view name) {
-  // A data directory, a backup and a ledger are known by these. By LOCK the directory of a port
-  // file is taken for a database. All other names mean something only in a ledger.
+  // Known by these: a data directory, a backup, a ledger. By LOCK the directory of a port file is
+  // taken for a database. Other names mean something only within a ledger.
   constexpr std::string_view kNames[] = {
       kLedgerName,     kRestoringName, kRepairingName, kBackupManifestName, kBackupUnfinishedName,
       kBackupMarkName, "CURRENT",      "LOCK",         "IDENTITY"};
@@ -66,7 +66,7 @@ Status CheckNoneBegun(const std::string& data_dir) {
     const std::string work = data_dir + "/" + (restore ? kRestoringName : kRepairingName);
     std::error_code error;
     if (!fs::is_directory(work, error)) continue;
-    // One that was ended while it removed its work has made the ledger.
+    // A restore killed while it removed its work directory has made its ledger.
     if (CheckLedgerPresent(LedgerDir(data_dir)).code() != StatusCode::kNotFound) continue;
     const std::string command = restore ? "restore" : "repair";
     return Status::InvalidArgument("a " + command + " to " + data_dir + " did not end: there is " +
@@ -77,7 +77,7 @@ Status CheckNoneBegun(const std::string& data_dir) {
   return {};
 }
 
-// A copy into a directory that was there makes such a directory; or its parent is named by mistake.
+// Such a directory comes from `cp -r` to a directory that existed, or from naming its parent.
 Status CheckNoneBelow(const std::string& data_dir) {
   constexpr int kLooksMax = 10'000;
   const std::string ledger = LedgerDir(data_dir);
@@ -87,6 +87,7 @@ Status CheckNoneBelow(const std::string& data_dir) {
   for (const std::string& dir : {ledger, data_dir}) {
     for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
       const std::string found = it->path();
+      // A directory full of other things is not searched to its end: no refusal then.
       if (++looks > kLooksMax) return {};
       if (!IsDatabase(LedgerDir(found))) continue;
       std::string what_to_do = CheckNoBackup(found).message();
@@ -111,13 +112,14 @@ Status CheckNotWithinBackupOrLedger(const std::string& path) {
   std::error_code error;
   fs::path inner = fs::absolute(WithoutEndSlashes(path), error);
   if (!error) inner = fs::weakly_canonical(inner, error);
+  // A path that cannot be resolved is left to the call that makes it.
   if (error) return {};
   for (fs::path dir = inner.parent_path(); dir.has_relative_path(); dir = dir.parent_path()) {
     if (IsDatabase(dir)) {
       return Status::InvalidArgument(path + " would be among the files of a database, " +
                                      dir.string() + ": choose a directory elsewhere");
     }
-    // Another program may call a file backup.json.
+    // Another program may name a file backup.json: a ledger must lie beside it.
     if (!fs::is_directory(LedgerDir(dir), error) || CheckNoBackup(dir).ok()) continue;
     return CheckOutside(path, dir, "a backup, which must stay as it is");
   }
@@ -143,6 +145,7 @@ Status CheckOutside(const std::string& path, const std::string& dir, const std::
   std::error_code error;
   const fs::path outer = fs::canonical(dir, error);
   if (error) return {};
+  // Symbolic links and ".." are resolved first, or a link could lead inside.
   fs::path inner = fs::absolute(WithoutEndSlashes(path), error);
   if (!error) inner = fs::weakly_canonical(inner, error);
   const fs::path relative = inner.lexically_relative(outer);

@@ -21,6 +21,8 @@ namespace nowcalls::store {
 namespace {
 
 constexpr size_t kPieceBytes = 256 * 1024;
+// A sync each 2 MiB: one burst at the end would hold up the syncs of a server's commits on the same
+// disk.
 constexpr uint64_t kSyncEveryBytes = 2 * 1024 * 1024;
 
 // Calls take(piece) with the first `bytes` of a file, piece by piece.
@@ -34,6 +36,7 @@ Status ReadPieces(const SourceFile& file, uint64_t bytes, const std::atomic<bool
                               static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return OsError("read", file.path());
+    // The source is shorter than its list said: it was cut while it was copied.
     if (got == 0) {
       return Status::IoError(file.path() + " ends " + std::to_string(bytes - at) +
                              " bytes too early");
@@ -86,6 +89,7 @@ Status FileWriter::Append(std::string_view bytes) {
     if (took < 0 && errno == EINTR) continue;
     if (took < 0) return OsError("write", path_);
     const std::string_view part = bytes.substr(0, static_cast<size_t>(took));
+    // Checksum of the bytes that the system took, not of those offered.
     written_.crc32c = ExtendCrc32c(written_.crc32c, part);
     written_.bytes += part.size();
     bytes.remove_prefix(part.size());
@@ -113,6 +117,7 @@ SourceFile::~SourceFile() {
 }
 
 Result<SourceFile> SourceFile::Open(const std::string& path) {
+  // A pipe in place of a file would block the open for ever.
   NOWCALLS_RETURN_IF_ERROR(CheckMayBeFile(path));
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return OsError("open", path);
@@ -136,6 +141,8 @@ Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint
 }
 
 bool LinkFile(const std::string& from, const std::string& to) {
+  // Only a try tells: two mounts of one file system have one device number, and some file systems
+  // have no second names.
   return link(from.c_str(), to.c_str()) == 0;
 }
 
@@ -153,6 +160,7 @@ Result<CopiedFile> ReadCopied(const std::string& path, const std::atomic<bool>& 
 }
 
 Status ReplaceFile(const std::string& path, std::string_view bytes) {
+  // Write, sync, rename, sync the directory: a crash leaves the old file or the new one.
   const std::string made = path + ".new";
   unlink(made.c_str());
   Result<FileWriter> writer = FileWriter::Create(made);
@@ -197,6 +205,7 @@ Status CheckFileLimit(uint64_t files) {
   rlimit limit{};
   std::error_code error;
   uint64_t open_now = 0;
+  // Counts what is open now: the limit is for the process, and 64 stay for connections and others.
   for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
        it.increment(error)) {
     ++open_now;

@@ -1,10 +1,7 @@
-// Copies of whole files on disk, each with the checksum of what was written.
+// Copies of whole files, with checksums of the bytes written.
 //
-// A copy is on disk when the call returns; its name is on disk after SyncDir of its directory. Long
-// calls look now and then whether `stop` is set, and then return kUnavailable. The caller removes a
-// copy that is half made.
-//
-// Thread: any; each call works on files of its own.
+// Thread: any, on distinct files. A returned copy is on disk, its name after SyncDir. Long calls
+// return kUnavailable once `stop` is set. The caller removes a partial copy.
 #ifndef NOWCALLS_STORE_DISK_FILE_COPY_H_
 #define NOWCALLS_STORE_DISK_FILE_COPY_H_
 
@@ -26,13 +23,13 @@ struct CopiedFile {
   bool operator==(const CopiedFile&) const = default;
 };
 
-// kUnavailable when somebody has set `stop`.
+// kUnavailable if `stop` is set.
 Status CheckStop(const std::atomic<bool>& stop);
 
-// A new file that is written from its beginning to its end.
+// A new file, written from begin to end.
 class FileWriter {
  public:
-  // kAlreadyExists when there is one, else kIoError.
+  // kAlreadyExists or kIoError.
   static Result<FileWriter> Create(const std::string& path);
   FileWriter(FileWriter&& other) noexcept;
   FileWriter(const FileWriter&) = delete;
@@ -40,10 +37,9 @@ class FileWriter {
   FileWriter& operator=(FileWriter&&) = delete;
   ~FileWriter();
 
-  // Syncs in small parts: a burst would hold up the syncs of other files of the same disk, as a
-  // server's commits are.
+  // Syncs each 2 MiB: a burst would delay the syncs of a server's commits on the same disk.
   Status Append(std::string_view bytes);
-  // Syncs and closes it.
+  // Syncs and closes.
   Result<CopiedFile> Finish();
 
  private:
@@ -56,7 +52,7 @@ class FileWriter {
   uint64_t synced_bytes_ = 0;
 };
 
-// A file that is open for reading. Its bytes stay until it is closed, also when its name is gone.
+// A file open for reading; its bytes outlive its name.
 class SourceFile {
  public:
   static Result<SourceFile> Open(const std::string& path);
@@ -76,36 +72,34 @@ class SourceFile {
   int fd_;
 };
 
-// `to` becomes a copy of the first `bytes` of `from`. kIoError, also when it has fewer.
+// Copies the first `bytes` of `from`. kIoError, also if `from` is shorter.
 Result<CopiedFile> CopyFile(const SourceFile& from, const std::string& to, uint64_t bytes,
                             const std::atomic<bool>& stop);
 Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint64_t bytes,
                             const std::atomic<bool>& stop);
 
-// Gives `from` the second name `to`. False: it cannot have one. Only a try tells: two mounts of one
-// file system look like one, and some file systems have no second names.
+// False: `from` cannot have a second name `to`. Only a try tells.
 bool LinkFile(const std::string& from, const std::string& to);
 
-// Reads all of `path`, and returns what CopyFile would of a copy.
+// The checksum of all of `path`, as CopyFile would return it.
 Result<CopiedFile> ReadCopied(const std::string& path, const std::atomic<bool>& stop);
 
-// Replaces the file at `path`, if any, by one with these bytes. Both it and its name are on disk.
+// Replaces or makes the file at `path`; file and name are on disk.
 Status ReplaceFile(const std::string& path, std::string_view bytes);
 
 Status SyncDir(const std::string& path);
 
 Result<uint64_t> FileBytes(const std::string& path);
 
-// Whether two directories are on one file system, as far as their device numbers tell.
+// By device numbers.
 bool OnOneFileSystem(const std::string& dir, const std::string& other);
 
-// A copy leaves at least this free, for others that write there.
+// Left free by copies, in bytes.
 inline constexpr uint64_t kRoomLeftBytes = 128 * 1024 * 1024;
-// kIoError when the file system of `dir` has no room for `bytes` besides `left_bytes`. The message
-// has all these numbers.
+// kIoError, with the numbers: no room in `dir` for `bytes` besides `left_bytes`.
 Status CheckRoom(const std::string& dir, uint64_t bytes, uint64_t left_bytes = kRoomLeftBytes);
 
-// kIoError when this process may not open `files` more files and some spare ones.
+// kIoError: this process may not open `files` more files and some spare ones.
 Status CheckFileLimit(uint64_t files);
 
 }  // namespace nowcalls::store

@@ -1,6 +1,6 @@
-// What the files of a ledger's directory are, by the names that RocksDB gives them.
+// Kinds of files in a ledger's directory, by RocksDB's names.
 //
-// Thread: any; pure. Each takes a name or a path.
+// Thread: any; pure. Arguments are names or paths.
 #ifndef NOWCALLS_STORE_DISK_FILE_NAMES_H_
 #define NOWCALLS_STORE_DISK_FILE_NAMES_H_
 
@@ -10,11 +10,11 @@
 
 namespace nowcalls::store {
 
-// The number of a log, "N.log"; 0: the file is none.
+// N of "N.log"; 0: no log.
 uint64_t LogNumber(std::string_view path);
-// The reverse: "000012.log".
+// "000012.log".
 std::string LogName(uint64_t number);
-// The number of a manifest, "MANIFEST-N"; 0: the file is none.
+// N of "MANIFEST-N"; 0: no manifest.
 uint64_t ManifestNumber(std::string_view path);
 
 inline bool IsLog(std::string_view path) { return LogNumber(path) != 0; }

@@ -10,8 +10,8 @@ namespace nowcalls::store {
 bool IsUsedOnlyHere(int fd, uint64_t names) {
   struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != names) return false;
-  // Linux gives a write lease only if nobody else has the file open. An open by others waits until
-  // the lease ends, and sends us a signal: not SIGIO, which would end the process.
+  // Linux grants a write lease only if no other descriptor of the file is open. Opens by others
+  // wait until the lease ends, and signal us: not by SIGIO, which would end the process.
   if (fcntl(fd, F_SETSIG, SIGURG) != 0 || fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return false;
   return fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
 }

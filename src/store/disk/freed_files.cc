@@ -18,10 +18,10 @@ namespace {
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// Smaller pieces took longer in all: where freeing is slow, each call is slow too.
+// Smaller pieces took longer in all: where freeing is slow, each call is slow.
 constexpr uint64_t kFreedPieceBytes = 2 * 1024 * 1024;
 
-// Smaller files are not worth it; more files would take too many descriptors.
+// Smaller files are not worth a pause; more files would take too many descriptors.
 constexpr uint64_t kBytesMin = 2 * kFreedPieceBytes;
 constexpr size_t kFilesMax = 32;
 
@@ -40,6 +40,7 @@ FreedFiles::FreedFiles(std::shared_ptr<rocksdb::FileSystem> files,
 
 FreedFiles::~FreedFiles() { Stop(); }
 
+// The file must be open before its name goes: the descriptor keeps its blocks.
 int FreedFiles::OpenIfLarge(const std::string& path, uint64_t* bytes) {
   {
     const std::lock_guard lock(mutex_);
@@ -76,6 +77,7 @@ void FreedFiles::Take(Freed freed) {
         thread_ = std::thread([this] { Run(); });
         pthread_setname_np(thread_.native_handle(), "nc-free");
       } catch (const std::system_error&) {
+        // Without a thread, files are deleted as usual: slower syncs, nothing lost.
         stop_ = true;
       }
     }
@@ -104,9 +106,11 @@ void FreedFiles::Run() {
     if (stop_) return;
     std::deque<Freed> batch = std::exchange(waiting_, {});
     lock.unlock();
-    // A power cut must not bring back the name of a file that was cut.
+    // A power cut must not bring back the name of a file that was cut. If the sync of names fails,
+    // nothing is cut.
     const bool gone = sync_names_().ok();
     for (const Freed& freed : batch) {
+      // A reader or a backup that has the file open keeps its bytes; its last close frees them.
       const bool alone = gone && IsUsedOnlyHere(freed.fd, 0);
       CutAndClose(freed, alone ? freed.bytes : 0);
     }
@@ -119,6 +123,7 @@ void FreedFiles::CutAndClose(const Freed& freed, uint64_t bytes_to_cut) {
   while (bytes_to_cut > 0 && Pause()) {
     const uint64_t piece = std::min(bytes_to_cut, kFreedPieceBytes);
     bytes_to_cut -= piece;
+    // A failed cut is no failure: close() frees the rest at once.
     if (ftruncate(freed.fd, static_cast<off_t>(bytes_to_cut)) != 0) break;
     left -= piece;
     const std::lock_guard lock(mutex_);
@@ -152,6 +157,7 @@ void FreedFiles::Stop() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  // Closing frees the blocks at once; nobody waits for a quick sync any more.
   for (const Freed& freed : std::exchange(waiting_, {})) close(freed.fd);
   bytes_left_ = 0;
 }

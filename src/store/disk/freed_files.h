@@ -1,12 +1,7 @@
-// FreedFiles: deletes files, and frees their blocks a little at a time.
+// FreedFiles: deletes files and frees their blocks in pieces, since freeing many at once delays
+// syncs of other files. A file with another name or user is left to its last user.
 //
-// The blocks of a file are freed when its last name and its last user are gone. Freeing many at
-// once holds up the syncs of other files, on some disks by a millisecond for each MiB. So a file is
-// opened, loses its name, and is cut from its end, piece by piece with pauses. A file that others
-// have open, or that has a second name, is left to the last of them.
-//
-// Thread: Delete from any. A thread of its own, "nc-free", cuts the files; the first large file
-// starts it.
+// Thread: Delete from any. The first large file starts a thread, "nc-free", which cuts.
 #ifndef NOWCALLS_STORE_DISK_FREED_FILES_H_
 #define NOWCALLS_STORE_DISK_FREED_FILES_H_
 
@@ -24,32 +19,29 @@
 
 namespace nowcalls::store {
 
-// How long to wait before the next piece while `bytes` are to be freed: some 32 MB a second, and
-// all within some two seconds.
+// Pause before the next piece with `bytes` to free: 32 MB/s, and all within two seconds.
 std::chrono::microseconds FreePause(uint64_t bytes);
 
 class FreedFiles {
  public:
-  // Deletes through `files`. `sync_names` makes the names in the directory durable, and reports a
-  // failure itself.
+  // Deletes through `files`. `sync_names` syncs the directory and reports its failures.
   FreedFiles(std::shared_ptr<rocksdb::FileSystem> files,
              std::function<rocksdb::IOStatus()> sync_names);
   ~FreedFiles();
   FreedFiles(const FreedFiles&) = delete;
   FreedFiles& operator=(const FreedFiles&) = delete;
 
-  // The file has no name any more when this returns OK, as with files->DeleteFile.
+  // OK: the name is gone, as with files->DeleteFile.
   rocksdb::IOStatus Delete(const std::string& path, const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* context);
 
-  // Bytes of deleted files that are not free yet.
+  // Bytes deleted but not free yet.
   uint64_t bytes_left();
 
-  // Frees the rest without pauses, and deletes later files at once. For a disk where room is
-  // scarcer than the time of a sync.
+  // Frees without pauses, now and later: room is scarcer than time.
   void FreeAtOnce(bool on);
 
-  // Ends the thread. Frees the rest at once, and later files too.
+  // Ends the thread; the rest and later files are freed at once.
   void Stop();
 
  private:
@@ -58,12 +50,12 @@ class FreedFiles {
     uint64_t bytes;
   };
 
-  // -1: the file is small, or in use: delete it at once.
+  // -1: small or in use: delete at once.
   int OpenIfLarge(const std::string& path, uint64_t* bytes);
   void Take(Freed freed);
   void Run();
   void CutAndClose(const Freed& freed, uint64_t bytes_to_cut);
-  // False: it is time to stop.
+  // False: stop.
   bool Pause();
 
   const std::shared_ptr<rocksdb::FileSystem> files_;

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// True: the directory was made now.
+// True: made now.
 Result<bool> MakeDir(const std::string& path) {
   bool made = true;
   if (mkdir(path.c_str(), 0700) != 0) {
@@ -33,6 +33,7 @@ Result<bool> MakeDir(const std::string& path) {
       const Result<bool> there = IsThere(path);
       return there.ok() ? refused : there.status();
     }
+    // A link to a missing target exists for mkdir, but not for stat: a volume that is not mounted.
     std::error_code error;
     if (!fs::exists(path, error) && fs::is_symlink(path, error)) {
       return Status::IoError(path + " is a symbolic link to " +
@@ -44,10 +45,10 @@ Result<bool> MakeDir(const std::string& path) {
     if (!is_directory) return Status::IoError(path + " is not a directory");
     made = false;
   }
-  // Sync the parent also if the directory was there: a process may have ended here after making it.
+  // Sync the parent also if the directory exists: a killed process may have made it unsynced.
   const std::string parent = ParentOf(path);
   const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // A process that may not read the parent has made nothing in it.
+  // A process that may not read the parent did not make the directory.
   if (fd < 0 && errno == EACCES && !made) return false;
   const bool synced = fd >= 0 && fsync(fd) == 0;
   const Status failed = synced ? Status::Ok() : OsError("sync directory", parent);
@@ -66,7 +67,7 @@ std::vector<std::string> FilesWithSuffix(const std::string& dir, std::string_vie
   return names;
 }
 
-// A directory of that name does not count: a client may have made it.
+// A client may have made a directory of that name, so only files count.
 bool IsRegular(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
@@ -77,7 +78,7 @@ bool IsRegular(const std::string& path) {
 std::vector<std::string> LogNames(const std::string& dir) {
   std::vector<std::string> names = FilesWithSuffix(dir, ".log");
   std::erase_if(names, [](const std::string& name) { return !IsLog(name); });
-  // Numbers have six digits at least, and are not filled up beyond.
+  // Numbers have at least six digits and no further padding, so longer names are newer.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::pair(a.size(), a) < std::pair(b.size(), b);
   });
@@ -116,6 +117,7 @@ std::string LedgerDir(const std::string& data_dir) {
 Result<bool> IsThere(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) return true;
+  // Anything but "absent" is unknown: what cannot be seen must not be taken for absent.
   if (errno == ENOENT || errno == ENOTDIR) return false;
   return OsError("look at", path);
 }
@@ -154,12 +156,12 @@ Status CheckLedgerPresent(const std::string& dir) {
   if (!current.ok()) return current.status();
   if (*current) return {};
   for (const std::string& name : FilesWithSuffix(dir, "")) {
-    // The first manifest is written before the first CURRENT.
+    // RocksDB writes the first manifest before the first CURRENT, so it alone is no ledger.
     const bool is_data = name.ends_with(".sst") || name.ends_with(".log");
     if (!is_data && ManifestNumber(name) <= 1) continue;
     return StoreError::Damaged(dir + "/CURRENT is missing though there is data (" + name + ")");
   }
-  // The open reports a witness that cannot be read.
+  // An unreadable witness is left to the open, which reports it.
   std::optional<ledger::WitnessFound> found;
   const rocksdb::IOStatus read = ReadWitness(rocksdb::FileSystem::Default().get(), dir, &found);
   if (read.ok() && found.has_value() && found->witness && found->witness->batch_number > 0) {
@@ -175,7 +177,7 @@ std::string CurrentManifest(const std::string& dir) {
   return ReadCurrent(rocksdb::FileSystem::Default().get(), dir, &name).ok() ? name : std::string();
 }
 
-// The text of CURRENT is that name and a newline.
+// CURRENT holds the manifest's name and a newline.
 StoreError ReadCurrent(rocksdb::FileSystem* files, const std::string& dir, std::string* manifest) {
   manifest->clear();
   std::string text;
@@ -186,7 +188,7 @@ StoreError ReadCurrent(rocksdb::FileSystem* files, const std::string& dir, std::
 }
 
 StoreError CheckLogPresent(rocksdb::FileSystem* files, const std::string& dir) {
-  // RocksDB makes its first manifest before its first log, and a crash may fall between the two.
+  // RocksDB makes its first manifest before its first log; a crash may fall in between.
   constexpr std::string_view kFirstManifest = "MANIFEST-000001";
   std::string manifest;
   StoreError read = ReadCurrent(files, dir, &manifest);
@@ -215,7 +217,7 @@ std::string DamagedFileIn(const std::string& dir) {
   if (!IsManifest(manifest) || !fs::exists(dir + "/" + manifest, error)) {
     return dir + "/CURRENT";
   }
-  // The manifest was read when the open began; only the logs have been replayed since.
+  // The open has read the manifest; since then it has replayed only logs.
   std::string files = dir + "/" + manifest;
   for (const std::string& name : FilesWithSuffix(dir, ".log")) files += " or " + dir + "/" + name;
   return files;

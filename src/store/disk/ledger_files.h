@@ -1,5 +1,4 @@
-// What the files of a ledger's directory say before, or without, opening the ledger: whether there
-// is one, and which file is damaged.
+// Facts about a ledger's directory without opening the ledger: presence, and the damaged file.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_LEDGER_FILES_H_
@@ -20,62 +19,55 @@ class FileSystem;
 
 namespace nowcalls::store {
 
-// The name of a ledger's directory in its data directory.
+// The ledger's directory in its data directory.
 inline constexpr std::string_view kLedgerName = "ledger";
-// DATA_DIR/ledger.
 std::string LedgerDir(const std::string& data_dir);
 
-// Whether `dir` is a database, by its file CURRENT.
+// By its file CURRENT.
 bool IsDatabase(const std::string& dir);
 
-// The directory that `path` is in; "." when it names none.
+// "." for a bare name.
 std::string ParentOf(const std::string& path);
 // "/a/b" of "/a/b//".
 std::string WithoutEndSlashes(std::string path);
 
-// Inodes that are free for this user; nothing if the file system has no such number.
+// Free inodes for this user; nothing if unknown.
 std::optional<uint64_t> FreeInodes(const std::string& dir);
 
-// kIoError, of a directory that could not be made for `error`, an errno.
+// kIoError for `error`, an errno.
 Status CannotMakeDirectory(const std::string& path, int error);
 
-// Makes `data_dir` and the ledger's directory in it, mode 0700, where absent, and makes their names
-// durable. Returns the directories that it made, the inner one first. The parent of `data_dir` must
-// exist. kIoError. REQUIRES: CheckMayServe.
+// Makes `data_dir` and its ledger directory where absent, mode 0700, names durable. Returns those
+// made, the inner one first. kIoError. REQUIRES: CheckMayServe; a parent.
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 
-// Whether there is anything at `path`. kIoError where that cannot be told: a directory on the way
-// may not be entered. What cannot be seen must not be taken for absent.
+// kIoError if unknown, as in a directory that may not be entered: never taken for absent.
 Result<bool> IsThere(const std::string& path);
 
-// kCorruption when `path` is a named pipe, a socket or a device: opening one may take for ever. OK
-// when there is nothing.
+// kCorruption: a pipe, socket or device, which opening could block on. OK if absent.
 Status CheckMayBeFile(const std::string& path);
-// The same of everything in `dir`. OK when there is no directory.
+// Likewise for all of `dir`; OK without one.
 Status CheckMayAllBeFiles(const std::string& dir);
 
-// kNotFound when `dir` holds no database: CURRENT, which is written last when one is made, is
-// absent and so is all data, and no witness tells of a batch. kCorruption when CURRENT alone is
-// absent, or something in `dir` is no file.
+// kNotFound: no database: no CURRENT, no data, no witness of a batch. kCorruption: CURRENT alone is
+// missing, or an entry is no file.
 Status CheckLedgerPresent(const std::string& dir);
 
-// The name of the manifest that CURRENT names; empty when that cannot be read.
+// Name in CURRENT; empty if unreadable.
 std::string CurrentManifest(const std::string& dir);
-// The same of the ledger that `files` shows; empty when there is no CURRENT.
+// Likewise through `files`; empty without CURRENT.
 StoreError ReadCurrent(rocksdb::FileSystem* files, const std::string& dir, std::string* manifest);
 
-// kDamaged when the ledger in `dir`, as `files` shows it, has lost its log. There is always one, if
-// only an empty one, once CURRENT names a manifest other than the first.
+// kDamaged: no log, although CURRENT names a manifest other than the first.
 StoreError CheckLogPresent(rocksdb::FileSystem* files, const std::string& dir);
 
-// The names of the logs, the oldest first.
+// Oldest first.
 std::vector<std::string> LogNames(const std::string& dir);
 
-// CURRENT's text and the size of the manifest it names: changes whenever the set of data files
-// does. Empty when they cannot be read.
+// CURRENT's text and its manifest's size: changes with the set of data files. Empty if unreadable.
 std::string ManifestState(const std::string& dir);
 
-// For a corruption that RocksDB reports without a file: the file or files that it can be about.
+// Candidates for a corruption that RocksDB reports without a file.
 std::string DamagedFileIn(const std::string& dir);
 
 }  // namespace nowcalls::store

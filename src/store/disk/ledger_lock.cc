@@ -18,16 +18,17 @@
 namespace nowcalls::store {
 namespace {
 
-// The ledgers whose lock this process has, or is about to take.
+// Ledgers whose lock this process has, or is about to take.
 //
-// POSIX drops all of a process's locks on a file when the process closes any descriptor of the
-// file. So no code may open the LOCK file of a ledger that is in this set.
+// POSIX drops all locks of a process on a file when it closes any descriptor of the file. So
+// RocksDB must not lock LOCK itself: the lock would end with the database, before the last files
+// are written or removed. And no code may open the LOCK file of a ledger in this set.
 struct OurLedgers {
   std::mutex mutex;
   std::set<std::pair<dev_t, ino_t>> dirs;
 };
 
-// Never destroyed, since stores may be closed while the process exits.
+// Never destroyed: stores may be closed while the process exits.
 OurLedgers& LedgersOfThisProcess() {
   static OurLedgers& ledgers = *new OurLedgers;
   return ledgers;
@@ -40,14 +41,15 @@ struct flock WholeFile(int type) {
   return whole;
 }
 
-// Who is in the way of a lock of `type`. A shared lock stands in the way of servers only; then
-// `*is_reader` is set.
+// Holder of a lock that prevents one of `type`. `*is_reader`: a shared lock, which prevents servers
+// only.
 Result<LedgerHolder> HolderOf(int fd, int type, const std::string& path,
                               bool* is_reader = nullptr) {
   struct flock probe = WholeFile(type);
   if (fcntl(fd, F_GETLK, &probe) != 0) return OsError("probe the lock", path);
   if (is_reader != nullptr) *is_reader = probe.l_type == F_RDLCK;
   if (probe.l_type == F_UNLCK) return LedgerHolder{};
+  // No positive pid: the holder lives in another pid namespace.
   return LedgerHolder{probe.l_pid > 0 ? probe.l_pid : -1};
 }
 
@@ -94,13 +96,14 @@ void Unmark(const FileId& marked) {
 
 Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckMayServe(data_dir));
-  // A ledger that is in such a place already must be served, or refused for what is wrong with it.
+  // A ledger already in such a place must be served, or refused for its own damage.
   if (CheckLedgerPresent(LedgerDir(data_dir)).code() == StatusCode::kNotFound) {
     NOWCALLS_RETURN_IF_ERROR(CheckNotWithinBackupOrLedger(data_dir));
   }
   Result<std::vector<std::string>> made = MakeLedgerDir(data_dir);
   if (!made.ok()) return made.status();
   std::unique_ptr<LedgerLock> lock(new LedgerLock(LedgerDir(data_dir), *std::move(made)));
+  // Our own set first: opening LOCK beside an open ledger of ours would drop its lock.
   NOWCALLS_RETURN_IF_ERROR(lock->MarkAsOurs());
   NOWCALLS_RETURN_IF_ERROR(lock->LockFile());
   return lock;
@@ -127,7 +130,7 @@ Status LedgerLock::LockFile() {
     if (fstat(fd_, &opened) != 0) return OsError("look at", LockPath());
     locked_ = {opened.st_dev, opened.st_ino};
     if (CheckStillOurs().ok()) return {};
-    // The process that had the lock has removed the directory, in which it made no ledger.
+    // The holder has removed the directory, since it made no ledger. Try again.
     locked_ = {};
     close(std::exchange(fd_, -1));
   }
@@ -135,7 +138,8 @@ Status LedgerLock::LockFile() {
 
 Status LedgerLock::CheckStillOurs() const {
   struct stat named {};
-  // The file is open, so no other file can have its inode.
+  // The file is open, so no other file can get its inode. A moved directory changes what the path
+  // leads to.
   if (stat(LockPath().c_str(), &named) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return OsError("look at", LockPath());
   } else if (FileId(named.st_dev, named.st_ino) == locked_) {
@@ -150,6 +154,7 @@ Status LedgerLock::CheckStillOurs() const {
 }
 
 LedgerLock::~LedgerLock() {
+  // Only while the place is ours, and before the lock goes: a server that comes next makes its own.
   std::error_code error;
   const bool locked = locked_ != FileId{} && CheckStillOurs().ok();
   if (locked && !made_.empty() && !std::filesystem::exists(dir_ + "/CURRENT", error)) {
@@ -179,7 +184,7 @@ Status LedgerReadLock::LockFile() {
   is_locked_ = fcntl(fd_, F_SETLK, &whole) == 0;
   if (is_locked_) return {};
   if (errno == EACCES || errno == EAGAIN) return HeldByAnother(fd_, F_RDLCK, dir_);
-  // On a file system without locks no server can have one.
+  // On a file system without locks no server can have one; F_GETLK may still know a holder.
   const Result<LedgerHolder> holder = HolderOf(fd_, F_RDLCK, LockPath());
   if (!holder.ok()) return holder.status();
   return holder->pid == 0 ? Status::Ok() : HeldByAnother(fd_, F_RDLCK, dir_);
@@ -191,6 +196,7 @@ Status LedgerReadLock::CheckNobodyCame() const {
     if (errno != ENOENT && errno != ENOTDIR) return OsError("look at", LockPath());
     named = {};
   }
+  // A server that came and went has made LOCK anew, or the directory was replaced.
   if (FileId(named.st_dev, named.st_ino) != file_) {
     return Status::IoError("a server was started on the ledger in " + dir_ +
                            ", or its LOCK file was moved, while it was read: stop the server, and "
@@ -215,7 +221,7 @@ Result<LedgerHolder> FindLedgerHolder(const std::string& data_dir) {
     return OsError("look at", dir);
   }
   OurLedgers& ledgers = LedgersOfThisProcess();
-  // Held to the end, so that no other thread can take the lock between the look and the close.
+  // Held to the end: no other thread may take the lock between probe and close.
   const std::lock_guard guard(ledgers.mutex);
   if (ledgers.dirs.contains({info.st_dev, info.st_ino})) return LedgerHolder{getpid()};
   const std::string path = dir + "/LOCK";

@@ -1,8 +1,6 @@
-// LedgerReadLock: the right to read a ledger that nobody changes meanwhile. It is for ledgers that
-// may be damaged, and for directories that may not be written.
-//
-// It is a shared lock of the file that LedgerLock locks: it refuses a server and admits other
-// readers. It makes and changes nothing. FindLedgerHolder does not see that of another process.
+// LedgerReadLock: the right to read a ledger at rest, even a damaged or read-only one. A shared
+// lock of LedgerLock's file: refuses servers, admits readers, changes nothing. FindLedgerHolder of
+// other processes does not see it.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_LEDGER_READ_LOCK_H_
@@ -20,16 +18,14 @@ namespace nowcalls::store {
 
 class LedgerReadLock {
  public:
-  // kAlreadyExists: a server has the ledger, or this process has it already; kIoError. Without a
-  // LOCK file, or on a file system without locks, nothing keeps a server away; CheckNobodyCame
-  // finds it afterwards. REQUIRES: DATA_DIR/ledger is a directory.
+  // kAlreadyExists: a server, or this process, has the ledger. kIoError. Without LOCK or locks a
+  // server may come: see CheckNobodyCame. REQUIRES: DATA_DIR/ledger is a directory.
   static Result<std::unique_ptr<LedgerReadLock>> Take(const std::string& data_dir);
   ~LedgerReadLock();
   LedgerReadLock(const LedgerReadLock&) = delete;
   LedgerReadLock& operator=(const LedgerReadLock&) = delete;
 
-  // Ok: no server has had the ledger since Take, as far as files and locks tell. kIoError,
-  // kAlreadyExists.
+  // Ok: no server came since Take, by files and locks. kIoError, kAlreadyExists.
   Status CheckNobodyCame() const;
 
  private:

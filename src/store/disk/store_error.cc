@@ -29,9 +29,8 @@ bool TellsErrno(std::string_view message, int error) {
   return Tells(message, std::strerror(error));
 }
 
-// One readable line. RocksDB makes lists of lines, and puts the name of a table that is too short
-// right behind a word. Of a missing table it names the last of two names that it tried, which no
-// file ever had.
+// Makes one readable line. RocksDB puts lists on lines, and appends the name of a short table to a
+// word. It names a missing table by the last name that it tried, *.ldb, which no file had.
 std::string Readable(std::string message) {
   constexpr std::string_view kShort = " bytes) to be an sstable";
   if (const size_t at = message.find(kShort); at != std::string::npos) {
@@ -45,7 +44,7 @@ std::string Readable(std::string message) {
   if (const size_t ldb = message.find(".ldb"); ldb != std::string::npos) {
     message.replace(ldb, 4, ".sst");
   }
-  // The number of an error alone says little.
+  // An error number alone says little.
   constexpr std::string_view kNumber = "Unexpected error(";
   if (const size_t at = message.find(kNumber); at != std::string::npos) {
     const int error = std::atoi(message.c_str() + at + kNumber.size());
@@ -54,24 +53,26 @@ std::string Readable(std::string message) {
   return message;
 }
 
-// RocksDB wraps the system's words in its own on the way up, and then calls some failures damage,
-// or an invalid argument. So the system's words decide first.
+// RocksDB wraps the system's words in its own and calls some failures damage, or an invalid
+// argument. So the system's words decide first.
 Kind KindOf(const rocksdb::Status& status, std::string_view message) {
-  // Made by LedgerFileSystem.
+  // LedgerFileSystem fences an operation when the ledger is no longer ours.
   if (status.IsIOFenced()) return Kind::kDisplaced;
   if (TellsErrno(message, EMFILE) || TellsErrno(message, ENFILE)) return Kind::kOutOfFiles;
+  // A failed read is not damage, which is bytes that were read and are wrong. A missing file is
+  // damage.
   const bool is_unread =
       status.IsCorruption() && Tells(message, "IO error: ") && !TellsErrno(message, ENOENT);
   if (!is_unread && (status.IsCorruption() || status.IsPathNotFound())) return Kind::kDamaged;
   if (status.IsNoSpace()) return Kind::kNoSpace;
-  // A file that cannot be read while options are checked becomes an invalid argument. A file that
-  // can be read at a second try counts as proof that there is no direct I/O, which nobody uses.
+  // An unreadable file becomes an invalid argument while options are checked. One readable at a
+  // second try becomes "no direct I/O", which nobody uses.
   const bool is_io = Tells(message, "IO error") || Tells(message, "Direct I/O is not supported");
   if (!is_io && (status.IsNotSupported() || status.IsInvalidArgument())) return Kind::kRefused;
   return Kind::kIo;
 }
 
-// Of `path`, or of the directory where it would be made.
+// Asks `path`, or its parent where `path` is still to be made.
 bool LacksInodes(const std::string& path) {
   std::optional<uint64_t> left = FreeInodes(path);
   if (!left.has_value()) left = FreeInodes(ParentOf(path));
@@ -110,6 +111,7 @@ StoreError ErrorFromRocks(const rocksdb::Status& status, std::string_view doing,
   if (status.ok()) return {};
   std::string what = Readable("cannot " + std::string(doing) + ": " + status.ToString());
   const Kind kind = KindOf(status, what);
+  // The message must name a place; for damage without a file, RocksDB's candidates.
   if (kind != Kind::kDisplaced && !Tells(what, dir)) {
     what += " in " + (kind == Kind::kDamaged ? DamagedFileIn(dir) : dir);
   }

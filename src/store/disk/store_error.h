@@ -1,8 +1,5 @@
-// StoreError: what is wrong with a ledger's files, what kind of failure it is, and what to do.
-//
-// RocksDB and the system report failures as text. This is the border: the text is read here once
-// and becomes a kind. Nothing above decides by text, and nothing cuts advice out of a message: who
-// follows the advice already prints what() alone.
+// StoreError: a failure of a ledger's files: kind, text, advice. Texts of RocksDB and the system
+// are read here only; callers decide by kind.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_STORE_ERROR_H_
@@ -18,7 +15,7 @@
 
 namespace nowcalls::store {
 
-// The advice about a ledger that is refused.
+// For a ledger that is refused.
 inline constexpr char kDamagedAdvice[] =
     "; the ledger is damaged: restore it from a backup, or salvage what is left of it with "
     "`nowcalls-admin repair`";
@@ -35,7 +32,7 @@ class [[nodiscard]] StoreError {
   };
 
   StoreError() = default;  // All is well.
-  // `advice` says what to do, with the punctuation before it; it may be empty.
+  // `advice` begins with its punctuation; may be empty.
   StoreError(Kind kind, std::string what, std::string advice)
       : kind_(kind), what_(std::move(what)), advice_(std::move(advice)) {}
   static StoreError Damaged(std::string what) {
@@ -45,13 +42,13 @@ class [[nodiscard]] StoreError {
   bool ok() const { return !kind_.has_value(); }
   bool Is(Kind kind) const { return kind_ == kind; }
   Kind kind() const { return *kind_; }  // REQUIRES: !ok().
-  // What is wrong, as a sentence that names the file. Empty if ok().
+  // A sentence that names the file; empty if ok().
   const std::string& what() const { return what_; }
 
-  // kIoError for kIo, kNoSpace and kOutOfFiles, kCorruption for kDamaged, kAlreadyExists for
-  // kDisplaced, kFailedPrecondition for kRefused.
+  // kIoError for kIo, kNoSpace, kOutOfFiles; kCorruption for kDamaged; kAlreadyExists for
+  // kDisplaced; kFailedPrecondition for kRefused.
   StatusCode code() const;
-  // For people who have not heard the advice yet.
+  // For readers who lack the advice.
   Status WithAdvice() const { return ok() ? Status() : Status(code(), what_ + advice_); }
   operator Status() const { return WithAdvice(); }  // NOLINT(google-explicit-constructor)
 
@@ -61,20 +58,19 @@ class [[nodiscard]] StoreError {
   std::string advice_;
 };
 
-// Converts RocksDB's failure. `doing` completes "cannot ...": "open the ledger". what() names the
-// file, or at least the directory `dir`.
+// `doing` completes "cannot ...". what() names the file, or at least `dir`.
 StoreError ErrorFromRocks(const rocksdb::Status& status, std::string_view doing,
                           const std::string& dir);
-// The same for those who only report it.
+// With advice.
 inline Status FromRocks(const rocksdb::Status& status, std::string_view doing,
                         const std::string& dir) {
   return ErrorFromRocks(status, doing, dir).WithAdvice();
 }
 
-// Converts a failed call of the system: `error` is its errno.
+// `error` is an errno.
 StoreError ErrorFromSystem(int error, std::string_view doing, const std::string& path);
 
-// Whether there is no such file. File systems report that in two ways.
+// File systems report an absent file in two ways.
 bool IsAbsent(const rocksdb::Status& status);
 
 }  // namespace nowcalls::store

@@ -30,6 +30,7 @@ std::string NextWitnessPath(const std::string& ledger_dir) {
   return WitnessPath(ledger_dir) + ".new";
 }
 
+// One unreadable slot must not hide the other: each slot is read on its own.
 IOStatus ReadSlots(rocksdb::FileSystem* files, const std::string& path, std::string* bytes) {
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;
   IOStatus status = files->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr);
@@ -53,14 +54,16 @@ IOStatus ReadSlots(rocksdb::FileSystem* files, const std::string& path, std::str
   return unreadable == ledger::kWitnessSlots ? status : IOStatus::OK();
 }
 
-// The witness of a start that was cut off after CURRENT named its manifest and before its witness
-// replaced the old one. nullopt: there is none. `before` are the bytes of the old witness, if any.
+// The witness of a start that ended between naming its manifest in CURRENT and replacing the old
+// witness; else nullopt. `before`: bytes of the old witness, if any.
 std::optional<std::string> OfCutOffStart(rocksdb::FileSystem* files, const std::string& ledger_dir,
                                          const std::optional<std::string>& before) {
   std::string next;
   if (!ReadSlots(files, NextWitnessPath(ledger_dir), &next).ok()) return std::nullopt;
   std::string current;
   const bool is_read = ReadCurrent(files, ledger_dir, &current).ok();
+  // It counts only for the manifest that CURRENT names, and only if it is newer than the old
+  // witness.
   const uint64_t manifest = is_read ? ManifestNumber(current) : 0;
   const auto of_start = ledger::DecodeWitnessFile(next).witness;
   if (manifest == 0 || !of_start.has_value() || of_start->manifest != manifest) return std::nullopt;
@@ -71,7 +74,7 @@ std::optional<std::string> OfCutOffStart(rocksdb::FileSystem* files, const std::
   return next;
 }
 
-// NotFound: none of either kind.
+// NotFound: neither exists.
 IOStatus ReadBoth(rocksdb::FileSystem* files, const std::string& ledger_dir,
                   std::optional<std::string>* witness, std::optional<std::string>* of_cut_off) {
   witness->emplace();
@@ -118,6 +121,8 @@ void WitnessFile::SetLogs(uint64_t first_log, bool unsynced) {
   now_.unsynced = unsynced;
 }
 
+// Order of a start: Prepare, sync of the directory, CURRENT, Begin. A kill between any two leaves a
+// manifest and a witness that fit: the old pair, or the new manifest with `witness.new`.
 IOStatus WitnessFile::Prepare(uint64_t batch_number) {
   {
     const std::lock_guard lock(mutex_);
@@ -132,7 +137,8 @@ IOStatus WitnessFile::Prepare(uint64_t batch_number) {
   return status;
 }
 
-// The witness of a start that was cut off may count, and must not be written over then.
+// An existing `witness.new` may count (OfCutOffStart). It becomes the witness before it is
+// overwritten.
 IOStatus WitnessFile::PutAside() {
   const std::string& dir = lock_->ledger_dir();
   std::optional<std::string> witness;
@@ -172,6 +178,7 @@ IOStatus WitnessFile::Make() {
     witness = now_;
     written_ = written_before_ = now_.batch_number;
   }
+  // Both slots from the start, so that one damaged slot costs nothing.
   std::string bytes(ledger::kWitnessFileBytes, '\0');
   for (size_t i = 0; i < ledger::kWitnessSlots; ++i) {
     witness.sequence = ++sequence_;
@@ -225,7 +232,8 @@ IOStatus WitnessFile::RaiseFloor(uint64_t batch_number, uint64_t first_log) {
   bool unsynced = false;
   {
     const std::lock_guard lock(mutex_);
-    // now_.floor does not tell: another thread may be writing it, and logs must wait for that too.
+    // now_.floor does not tell: another thread may still be writing it, and log deletions must wait
+    // for that write.
     unsynced = now_.unsynced;
     const bool written = batch_number <= floor_written_ && first_log <= first_log_written_ &&
                          unsynced == unsynced_written_;
@@ -234,7 +242,7 @@ IOStatus WitnessFile::RaiseFloor(uint64_t batch_number, uint64_t first_log) {
     now_.first_log = std::max(now_.first_log, first_log);
     now_.batch_number = std::max(now_.batch_number, batch_number);
   }
-  // Both slots must know, whichever is damaged later.
+  // Both slots must have the floor, whichever is damaged later.
   for (size_t i = 0; i < ledger::kWitnessSlots; ++i) {
     IOStatus status = WriteSlot();
     if (!status.ok()) return status;
@@ -245,7 +253,7 @@ IOStatus WitnessFile::RaiseFloor(uint64_t batch_number, uint64_t first_log) {
     first_log_written_ = std::max(first_log_written_, first_log);
     unsynced_written_ = unsynced;
   }
-  // An Advance meanwhile has not woken the thread, which it took for awake.
+  // Advance woke nobody meanwhile: it took the thread for awake.
   changed_.notify_all();
   return IOStatus::OK();
 }
@@ -254,10 +262,12 @@ IOStatus WitnessFile::WriteSlot() {
   IOStatus status;
   {
     const std::lock_guard writing(write_mutex_);
+    // After a failed write or sync the file's state is unknown: nothing is written again.
     if (failed_) return IOStatus::IOError("the witness could not be written before");
     ledger::Witness witness;
     {
       const std::lock_guard lock(mutex_);
+      // Snapshot under mutex_, write under write_mutex_ only: Advance never waits for the disk.
       witness = now_;
       written_before_ = std::exchange(written_, now_.batch_number);
     }
@@ -279,6 +289,7 @@ void WitnessFile::Run() {
     lock.unlock();
     const bool written = WriteSlot().ok();
     lock.lock();
+    // At most one write a second; then once more if a slot lacks the news.
     if (!written || changed_.wait_for(lock, kPause, [this] { return stop_; })) return;
   }
 }
@@ -292,7 +303,7 @@ void WitnessFile::Stop() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  // No other thread is left.
+  // No other thread is left; both slots get the last batch.
   while (begun && Due() && WriteSlot().ok()) {
   }
   file_.reset();

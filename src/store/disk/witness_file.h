@@ -1,11 +1,8 @@
-// WitnessFile: keeps the witness of a ledger (ledger/witness.h) up to date, and reads it.
+// WitnessFile: writes and reads the witness of a ledger (ledger/witness.h), which is true after any
+// crash: batches are told when on disk, and the floor is synced before logs are deleted.
 //
-// The witness must be true after any crash. So it is told of batches only when they are on the
-// disk, and it is synced before a log is deleted that it calls deletable.
-//
-// Thread: members from any. A thread of its own, "nc-witness", writes and syncs, so that no commit
-// waits for it: when there is something new, at most once a second. Then it writes once more, so
-// that both slots know the news.
+// Thread: any. A thread, "nc-witness", writes and syncs news at most once a second, then once more,
+// so that both slots have it.
 #ifndef NOWCALLS_STORE_DISK_WITNESS_FILE_H_
 #define NOWCALLS_STORE_DISK_WITNESS_FILE_H_
 
@@ -27,55 +24,50 @@ namespace nowcalls::store {
 
 std::string WitnessPath(const std::string& ledger_dir);
 
-// Reads the bytes of the file, with zeros for a slot that cannot be read, so that the other slot
-// still counts. A start may have been cut off between its manifest and its witness
-// (WitnessFile::Prepare). If CURRENT names the manifest of such a start, its witness is read.
-// NotFound: there is none. Another failure: neither slot can be read.
+// The file's bytes, with zeros for an unreadable slot. After a start cut off in between, reads the
+// witness that belongs to CURRENT's manifest. NotFound: none; else no slot can be read.
 rocksdb::IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_dir,
                                    std::string* bytes);
-// `found` stays empty when there is no such file. A failure: it cannot be read.
+// `found` stays empty without a file.
 rocksdb::IOStatus ReadWitness(rocksdb::FileSystem* files, const std::string& ledger_dir,
                               std::optional<ledger::WitnessFound>* found);
 
 class WitnessFile {
  public:
-  // Hears of a write that failed, once, on the thread that wrote.
+  // Hears of a failed write once, on the writing thread.
   using Report = std::function<void(const rocksdb::IOStatus& failure)>;
 
-  // `lock` is that of the ledger; it outlives Stop.
+  // `lock`: of the ledger; outlives Stop.
   WitnessFile(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLock* lock, Report report);
   ~WitnessFile();
   WitnessFile(const WitnessFile&) = delete;
   WitnessFile& operator=(const WitnessFile&) = delete;
 
-  // What the new witness says of logs (ledger::Witness). REQUIRES: Prepare was not called.
+  // Content of the new witness. REQUIRES: before Prepare.
   void SetLogs(uint64_t first_log, bool unsynced);
-  // Writes a new witness beside the old one. It says that data files have everything up to
-  // `batch_number`, and counts from the moment when CURRENT names the manifest of the last
-  // SetManifest. So CURRENT never names a manifest that no witness knows. The caller syncs the
-  // directory before that moment. Nothing is written before this call.
+  // Writes a new witness beside the old one: data files have all up to `batch_number`. It counts
+  // once CURRENT names the manifest of the last SetManifest; the caller syncs the directory before.
   rocksdb::IOStatus Prepare(uint64_t batch_number);
-  // Removes the new witness: CURRENT stays as it was.
+  // Removes the new witness; CURRENT is unchanged.
   void Withdraw();
-  // Replaces the old witness, if any, by the new one. REQUIRES: Prepare; CURRENT names the new
-  // manifest.
+  // Replaces the old witness. REQUIRES: Prepare; CURRENT names the new manifest.
   rocksdb::IOStatus Begin();
-  // Says that no batch is answered any more before it is on the disk. Synced when it returns.
+  // From now on answered batches are on disk. Synced on return.
   rocksdb::IOStatus EndUnsynced();
-  // The first `bytes` of this manifest are on the disk.
+  // The manifest's first `bytes` are on disk.
   void SetManifest(uint64_t number, uint64_t bytes);
-  // This batch, and with it all before it, is on the disk.
+  // All batches up to this one are on disk.
   void Advance(uint64_t batch_number);
-  // Says that the logs of batches up to this one may be gone; logs with numbers below `first_log`
-  // have no others. Synced, in both slots, when it returns. Does nothing before Begin.
+  // Logs of batches up to this one may be gone; logs below `first_log` have no others. Synced in
+  // both slots on return. No-op before Begin.
   rocksdb::IOStatus RaiseFloor(uint64_t batch_number, uint64_t first_log = 0);
 
-  // Writes the rest, and ends the thread.
+  // Writes the rest and ends the thread.
   void Stop();
 
  private:
   void Run();
-  // Whether one of the slots does not know of the last batch.
+  // A slot lacks the last batch.
   bool Due() const { return now_.batch_number > written_before_; }
   rocksdb::IOStatus PutAside();
   rocksdb::IOStatus Make();
@@ -86,7 +78,7 @@ class WitnessFile {
   const LedgerLock* const lock_;
   const Report report_;
 
-  // Held while a slot is written; taken before mutex_.
+  // Held while a slot is written; locked before mutex_.
   std::mutex write_mutex_;
   std::unique_ptr<rocksdb::FSRandomRWFile> file_;  // nullptr before Begin.
   uint64_t sequence_ = 0;

@@ -41,7 +41,7 @@ Status CheckInside(const LogSegment& segment) {
                              std::to_string(broken.before));
 }
 
-// That `next` goes on where `last` ended.
+// `next` must go on where `last` ended, or where data files have the rest.
 Status CheckBetween(const std::string& dir, const LogSegment& last, const LogSegment& next,
                     uint64_t floor) {
   const uint64_t end = last.batches.last;
@@ -56,8 +56,7 @@ Status CheckBetween(const std::string& dir, const LogSegment& last, const LogSeg
                   std::to_string(begin));
 }
 
-// That what was opened does not end before the batch that the witness knows. There may have been
-// more behind that one.
+// The opened ledger must reach the batch that the witness knows. Later batches may have existed.
 Status CheckReach(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known) {
   if (known.sealed >= known.witnessed) return {};
@@ -73,9 +72,12 @@ Status CheckReach(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
 
 Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known) {
+  // Step 1: the end. The witness knows of batches that were on disk.
   NOWCALLS_RETURN_IF_ERROR(CheckReach(ledger_dir, segments, known));
   const uint64_t floor = known.floor.value_or(0);
   const LogSegment* last = nullptr;
+  // Step 2: no gap within a log, between logs, or before the first. Data files have all up to
+  // `floor`.
   for (const auto& [number, segment] : segments) {
     NOWCALLS_RETURN_IF_ERROR(CheckInside(segment));
     if (segment.batches.empty) continue;
@@ -89,12 +91,14 @@ Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
     }
     last = &segment;
   }
+  // Step 3: the seal may come from a data file of one family; logs must reach it for the others.
   const uint64_t end = last != nullptr ? last->batches.last : floor;
   if (end >= known.sealed || floor >= known.sealed) return {};
   if (last != nullptr) {
     return Lost(ledger_dir, end + 1, known.sealed,
                 "only some of the data files have them, and " + EndsWith(*last));
   }
+  // Without a floor nothing tells which batches the data files have: another program wrote last.
   if (!known.floor.has_value()) return {};
   return Lost(ledger_dir, end + 1, known.sealed,
               "only some of the data files have them, and no log has a batch");
@@ -112,7 +116,7 @@ StoreError CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_d
   rocksdb::IOStatus status =
       files->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr);
   if (status.ok()) status = files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr);
-  // RocksDB has the words for it.
+  // RocksDB reports an unreadable or missing manifest in its own words.
   if (!status.ok() || !IsManifest(name)) return {};
   LogScan scan(file.get(), LogScan::Kind::kManifest);
   LogScan::Rest rest{};
@@ -120,11 +124,14 @@ StoreError CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_d
   status = scan.Advance();
   if (status.ok()) status = scan.LookBehind(size, &rest, &content_end);
   if (!status.ok()) return ErrorFromRocks(status, "read the manifest", ledger_dir);
+  // A witness of an earlier manifest: another program wrote the ledger since, and its floor says
+  // nothing.
   *floor_counts = witness.has_value() && witness->manifest >= ManifestNumber(name);
   const std::string place = path + " is damaged at byte " + std::to_string(scan.end());
   if (rest == LogScan::Rest::kRecord || rest == LogScan::Rest::kDamaged) {
     return StoreError::Damaged(place);
   }
+  // Only the same manifest can be compared by size.
   const bool same = *floor_counts && witness->manifest == ManifestNumber(name);
   if (same && scan.end() < witness->manifest_bytes) {
     return StoreError::Damaged(place +

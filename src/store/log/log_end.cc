@@ -17,7 +17,7 @@ namespace {
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// What a look at a log found.
+// Findings in one log.
 struct Look {
   uint64_t number = 0;
   std::string path;
@@ -51,8 +51,8 @@ IOStatus ListLogs(rocksdb::FileSystem* files, const std::string& dir, uint64_t f
   return status;
 }
 
-// What a record begins with (RocksDB's write_batch.cc), little-endian: the sequence number of its
-// first change, and how many there are, each with the next number.
+// Head of a record (RocksDB's write_batch.cc), little-endian: the sequence number of the first
+// change, and the number of changes, each with the next number.
 std::optional<uint64_t> LastSequenceIn(std::string_view record) {
   constexpr size_t kSequenceBytes = 8;
   constexpr size_t kHeadBytes = 12;
@@ -94,7 +94,7 @@ IOStatus LookAtLogs(rocksdb::FileSystem* files, const std::string& dir, uint64_t
   return status;
 }
 
-// Lets the ledger end with `batch`: behind the last record of logs[count - 1], before logs[count].
+// The ledger ends with `batch`: behind the last record of logs[count - 1], before logs[count].
 void EndBehind(const std::vector<Look>& logs, size_t count, uint64_t batch, LogEnd* end) {
   end->early = true;
   end->batch = batch;
@@ -106,6 +106,7 @@ void EndBehind(const std::vector<Look>& logs, size_t count, uint64_t batch, LogE
       end->hidden.tail_of = log.number;
       end->place = "at byte " + std::to_string(log.end) + " of " + log.path;
     } else if (log.HasContent()) {
+      // Logs behind the end are hidden whole, or their batches would come back after lost ones.
       end->hidden.whole.insert(log.number);
       if (!log.batches.empty) found = std::max(found, log.batches.last);
     }
@@ -122,22 +123,24 @@ IOStatus FindLogEnd(rocksdb::FileSystem* files, const std::string& ledger_dir,
                     const ledger::Witness& witness, std::optional<uint64_t> floor, LogEnd* end) {
   *end = {};
   end->hidden.below = witness.first_log;
+  // Synced ledgers end with their logs; log_views.h handles the torn last write.
   if (!witness.unsynced) return IOStatus::OK();
   std::vector<Look> logs;
   IOStatus status = LookAtLogs(files, ledger_dir, witness.first_log, &logs);
   if (!status.ok()) return status;
-  // The number of logs up to the newest that holds anything.
+  // Number of logs up to the newest with content. Logs of zeros are spares that RocksDB began.
   size_t content = logs.size();
   while (content > 0 && !logs[content - 1].HasContent()) --content;
-  // All batches up to this one are there.
+  // All batches up to `last` exist. The ledger may end early only beyond what the witness saw on
+  // disk.
   std::optional<uint64_t> last = floor;
   const auto may_end = [&] { return last.has_value() && *last >= witness.batch_number; };
   std::optional<uint64_t> logged;
   for (size_t i = 0; i < content; ++i) {
     const Look& log = logs[i];
-    // Does this log go on where the one before ended?
+    // Step 1: the log must go on where the previous one ended.
     if (!log.batches.empty) {
-      // No crash leaves numbers out of order.
+      // No crash leaves numbers out of order: damage, which CheckChain reports.
       if (log.batches.broken.has_value()) return status;
       if (logged.has_value() && log.batches.first <= *logged) return status;
       if (last.has_value() && log.batches.first > *last + 1) {
@@ -147,8 +150,8 @@ IOStatus FindLogEnd(rocksdb::FileSystem* files, const std::string& ledger_dir,
       logged = log.batches.last;
       last = std::max(last.value_or(0), log.batches.last);
     }
-    // Is it whole to its end? A killed process leaves a last record cut
-    // short, too, and nobody was answered because of it.
+    // Step 2: the log must be whole to its end. A killed process leaves a cut last record, too; it
+    // was not answered.
     const bool cut_short = log.rest == LogScan::Rest::kCutShort && i + 1 == content;
     if (log.rest == LogScan::Rest::kNothing || cut_short) continue;
     if (may_end()) EndBehind(logs, i + 1, *last, end);

@@ -1,10 +1,5 @@
-// Where a ledger ends whose last batches were answered before they were on the disk.
-//
-// With the durabilities `interval` and `none` a crash of the machine may leave any part of what was
-// not synced: a log without some of its sectors, or a later log without an earlier one. The ledger
-// is then the whole batches before the first that is not whole. Batches behind it were lost, and
-// must not come back. The witness (ledger/witness.h) tells whether a ledger may end so, and which
-// batches it must have. FORMAT.md has the rules.
+// The end of a ledger after unsynced commits (`interval`, `none`): before the first batch that is
+// not whole. The witness allows such an end and tells the batches that must exist (FORMAT.md).
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_LOG_LOG_END_H_
@@ -27,18 +22,18 @@ struct LogEnd {
   // Set if `early`.
   uint64_t batch = 0;  // The last batch of the ledger.
   std::string place;   // Behind that batch, in words.
-  // The greatest RocksDB sequence number up to `place`, if a log tells. No data file may be ahead.
+  // Greatest sequence number of RocksDB up to `place`, if known. No data file may exceed it.
   std::optional<uint64_t> sequence;
 };
 
-// `floor` is that of the witness, if it counts (CheckManifest in log_chain.h). No end is early
-// where the witness forbids it; log_chain.h refuses such a ledger. A log that is deleted meanwhile
-// is a failure. REQUIRES: only the newest log may be written meanwhile.
+// `floor`: of the witness, if it counts (CheckManifest). A forbidden early end is left to
+// log_chain.h. Fails if a log is deleted meanwhile. REQUIRES: only the newest log may be written
+// meanwhile.
 rocksdb::IOStatus FindLogEnd(rocksdb::FileSystem* files, const std::string& ledger_dir,
                              const ledger::Witness& witness, std::optional<uint64_t> floor,
                              LogEnd* end);
 
-// Syncs all logs, so that what is read of them now will be found again.
+// Syncs all logs: later reads find the same.
 rocksdb::IOStatus SyncLogs(rocksdb::FileSystem* files, const std::string& ledger_dir);
 
 }  // namespace nowcalls::store

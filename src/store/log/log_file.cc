@@ -19,6 +19,7 @@ void LogFile::Grow(size_t bytes) {
   size_ += bytes;
   events_.appended(size_);
   spares_->LogHas(size_);
+  // Asks for a spare once the log has grown a little: a server that writes little needs none.
   if (asked_ || size_ < spares_->ask_from_bytes()) return;
   asked_ = true;
   spares_->Ask();
@@ -39,7 +40,7 @@ IOStatus LogFile::Append(const rocksdb::Slice& data, const IOOptions& options,
   return status;
 }
 
-// RocksDB calls this, not Fsync (use_fsync).
+// RocksDB syncs logs by Sync, not Fsync (use_fsync). Appends during the sync are not covered.
 IOStatus LogFile::Sync(const IOOptions& options, IODebugContext* context) {
   const uint64_t covered = size_;
   IOStatus status = target()->Sync(options, context);
@@ -48,7 +49,8 @@ IOStatus LogFile::Sync(const IOOptions& options, IODebugContext* context) {
 }
 
 IOStatus LogFile::Close(const IOOptions& options, IODebugContext* context) {
-  // A log that keeps its zeros is read just as well.
+  // Only the last log of a closing database is cut: others may become spares. A failed cut is
+  // harmless, since a log with zeros is read as well.
   if (size_ < zeros_ && spares_->stopping()) {
     target()->Truncate(size_, options, context).PermitUncheckedError();
   }
@@ -59,6 +61,7 @@ IOStatus LogFile::Close(const IOOptions& options, IODebugContext* context) {
 
 void LogFile::PrepareWrite(size_t offset, size_t bytes, const IOOptions& options,
                            IODebugContext* context) {
+  // Within the zeros the blocks exist already: nothing to preallocate.
   if (offset + bytes > zeros_) target()->PrepareWrite(offset, bytes, options, context);
 }
 

@@ -1,8 +1,4 @@
-// LogFile: a log that RocksDB writes, in a file that may be full of zeros (spare_logs.h).
-//
-// It asks for the next spare when it has grown a little. When its zeros are used up it grows as any
-// file does. A closed log keeps its remaining zeros, since the file may become a spare again. Only
-// the log with which the database ends is cut.
+// LogFile: a log that RocksDB writes, perhaps over zeros (spare_logs.h).
 //
 // Thread: as rocksdb::FSWritableFile; Sync may run beside Append.
 #ifndef NOWCALLS_STORE_LOG_LOG_FILE_H_
@@ -21,14 +17,14 @@ namespace nowcalls::store {
 
 class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  // Each is called on the thread of the call that it reports.
+  // Called on the thread of the reported call.
   struct Events {
     std::function<void(uint64_t log_bytes)> appended;  // An Append succeeded: so many in all.
     std::function<void()> synced;                      // A sync covers all that was appended.
     std::function<void(uint64_t log_bytes)> closed;    // `log_bytes` were appended in all.
   };
 
-  // `file` is written from its beginning over `zeros` bytes of 0. `spares` outlives it.
+  // Writes `file` from its begin, over `zeros` zero bytes. `spares` outlives it.
   LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares,
           Events events);
 

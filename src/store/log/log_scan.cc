@@ -14,9 +14,16 @@ namespace {
 
 using rocksdb::IOStatus;
 
+// Format of a log (RocksDB's log_format.h): blocks of 32 KiB. A record, one batch, has one piece or
+// several; no piece crosses a block. A piece: masked CRC-32C (4 bytes), length (2), type (1),
+// little-endian, then the bytes. The checksum covers type and bytes. Zeros fill a block's rest that
+// is shorter than a header.
+//
+// A file may be longer than its log, by zeros (spare_logs.h). So a power cut leaves the write under
+// way torn: any sector may still be zeros while later ones are written.
 constexpr uint64_t kHeaderBytes = 7;
 constexpr uint64_t kTypeOffset = 6;
-// Looks at a log that grows meanwhile, before what is found behind its end is believed.
+// Tries on a growing log before a find behind its end is believed.
 constexpr int kLooksMax = 100;
 
 constexpr int kFull = 1;
@@ -31,15 +38,15 @@ uint32_t ChecksumIn(const char* header) {
   return Byte(header) | Byte(header + 1) << 8 | Byte(header + 2) << 16 | Byte(header + 3) << 24;
 }
 
-// Log data as RocksDB logs it: a tag, a length, the bytes; the last of a record.
+// Log data in a record: a tag, a length, the bytes. It is the last entry of a record.
 constexpr std::string_view kLogDataHead = "\x03\x0a";
 constexpr size_t kTailBytes = kLogDataHead.size() + ledger::kLogDataBytes;
 
-// Of the changes of a manifest only some of the first are shorter.
+// Only some first changes of a manifest are shorter.
 constexpr uint64_t kChangeBytesMin = 10;
 
-// What a batch begins with (RocksDB's write_batch.cc), little-endian: the sequence number of its
-// first change, below 2^56, and how many there are.
+// Head of a batch (RocksDB's write_batch.cc), little-endian: the sequence number of the first
+// change, below 2^56, and the number of changes.
 constexpr size_t kBatchHeadBytes = 12;
 
 bool BeginsLikeBatch(std::string_view head, uint64_t bytes) {
@@ -53,13 +60,13 @@ bool IsType(int type) { return type >= kFull && type <= kLast; }
 bool Begins(int type) { return type == kFull || type == kFirst; }
 bool Ends(int type) { return type == kFull || type == kLast; }
 
-// Each byte is like the one before it, and the first is zero: sixteen or more at a time.
+// The first byte is zero, and each byte equals its predecessor: sixteen or more at a time.
 bool IsZeros(std::string_view bytes) {
   return bytes.empty() ||
          (bytes[0] == '\0' && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
-// Behind the last byte that is not zero; 0 if all are.
+// Offset behind the last non-zero byte; 0 if there is none.
 size_t EndOfContent(std::string_view bytes) {
   constexpr size_t kPartBytes = 256;
   while (bytes.size() > kPartBytes && IsZeros(bytes.substr(bytes.size() - kPartBytes))) {
@@ -88,7 +95,7 @@ uint64_t LogScan::SkipPadding(uint64_t at) {
   return left < kHeaderBytes ? at + left : at;
 }
 
-// As it is stored: a checksum over bytes that hold checksums is weak, so RocksDB turns it around.
+// RocksDB rotates checksums: one over bytes that hold checksums is weak.
 uint32_t LogScan::MaskedChecksum(std::string_view covered) {
   const uint32_t crc = Crc32c(covered);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
@@ -165,6 +172,7 @@ IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
     Piece piece;
     IOStatus status = ReadPiece(at, &piece);
     if (!status.ok()) return status;
+    // A first piece inside a record, or a later one without a first, ends the search here.
     if (!piece.sound || Begins(piece.type) == inside) {
       failed_at_ = at;
       return status;
@@ -189,6 +197,7 @@ IOStatus LogScan::Advance() {
     uint64_t end = 0;
     IOStatus status = ReadRecord(end_, &end);
     if (!status.ok() || end == 0) return status;
+    // A record without a number (of no batch) moves the end only.
     if (const auto number = NumberRead(); number.has_value()) batches_.Add(*number, end_);
     last_begin_ = std::exchange(end_, end);
   }
@@ -208,6 +217,7 @@ IOStatus LogScan::NextRecord(uint64_t from, uint64_t to, Record* record, bool* f
   IOStatus status = record->begin < to ? ReadRecord(record->begin, &record->end) : IOStatus::OK();
   *found = record->end != 0;
   if (status.ok() && !*found) {
+    // No record at `from`: one may begin at any byte behind it.
     status = FindRecord(record->begin + 1, to, found, &record->begin);
     if (status.ok() && *found) status = ReadRecord(record->begin, &record->end);
   }
@@ -216,6 +226,9 @@ IOStatus LogScan::NextRecord(uint64_t from, uint64_t to, Record* record, bool* f
   return status;
 }
 
+// A record behind the end proves damage, but a sound checksum is not yet a record. Clients choose 8
+// bytes in a row (a request id), room for the header of an empty piece. So it must begin like a
+// batch, and its number must not follow the last one: that would be the batch that was cut off.
 bool LogScan::IsRecord() const {
   if (kind_ == Kind::kManifest) return bytes_read_ >= kChangeBytesMin;
   if (!BeginsLikeBatch(head_, bytes_read_)) return false;
@@ -254,11 +267,13 @@ IOStatus LogScan::FindZeroSector(uint64_t from, uint64_t to, bool* found) {
 }
 
 IOStatus LogScan::IsCutShort(uint64_t content_end, bool* cut_short) {
+  // Too few bytes for a header: nothing else can be behind.
   *cut_short = failed_at_ + kHeaderBytes > content_end;
   if (*cut_short) return IOStatus::OK();
   Piece piece;
   IOStatus status = ReadPiece(failed_at_, &piece);
   const uint64_t block_end = failed_at_ / kBlockBytes * kBlockBytes + kBlockBytes;
+  // The header promises more than the content has, within its block: one write was cut.
   *cut_short = IsType(piece.type) && piece.end > content_end && piece.end <= block_end;
   return status;
 }
@@ -269,10 +284,12 @@ IOStatus LogScan::FindContentEnd(uint64_t size, uint64_t* content_end) const {
 
 IOStatus LogScan::LookBehind(uint64_t size, Rest* rest, uint64_t* content_end) {
   *rest = Rest::kNothing;
+  // Step 1: nothing but zeros, or padding: a clean end.
   IOStatus status = FindContentEnd(size, content_end);
   const uint64_t begin = SkipPadding(end_);
   if (!status.ok() || *content_end <= begin) return status;
   bool cut_short = false;
+  // Step 2: a record behind the end is damage, whatever lies between.
   status = IsCutShort(*content_end, &cut_short);
   if (!status.ok()) return status;
   bool found = false;
@@ -280,6 +297,7 @@ IOStatus LogScan::LookBehind(uint64_t size, Rest* rest, uint64_t* content_end) {
   if (!status.ok()) return status;
   *rest = found ? Rest::kRecord : Rest::kCutShort;
   if (found || cut_short) return status;
+  // Step 3: one write with a missing sector is torn; else bytes are wrong.
   status = FindZeroSector(begin, *content_end, &found);
   *rest = found ? Rest::kTorn : Rest::kDamaged;
   return status;
@@ -287,6 +305,8 @@ IOStatus LogScan::LookBehind(uint64_t size, Rest* rest, uint64_t* content_end) {
 
 IOStatus FollowEnd(LogScan* scan, const std::function<IOStatus(uint64_t* bytes)>& size,
                    LogScan::Rest* rest, uint64_t* content_end) {
+  // The rest is measured before the end is sought. A writer that appends record after record then
+  // leaves only kNothing and kCutShort, as a rule.
   for (int look = 0; look < kLooksMax; ++look) {
     const uint64_t before = scan->end();
     uint64_t bytes = 0;
@@ -296,7 +316,8 @@ IOStatus FollowEnd(LogScan* scan, const std::function<IOStatus(uint64_t* bytes)>
     if (!sized.ok() && !gone) return sized;
     IOStatus status = gone ? IOStatus::OK() : scan->FindContentEnd(bytes, &was_there);
     if (status.ok()) status = scan->Advance();
-    // A record behind what is none was perhaps not there yet when that was looked at.
+    // The record behind may not have existed when the bytes before it were read: look again until
+    // the end stands still.
     if (!status.ok() || (look > 0 && scan->end() == before)) return status;
     if (gone) break;
     status = scan->LookBehind(was_there, rest, content_end);

@@ -18,7 +18,8 @@ using rocksdb::IOStatus;
 
 bool IsShown(std::string_view path) { return IsLog(path) || IsManifest(path); }
 
-// A data file that reports the reads that fail.
+// A data file that reports failed reads. RocksDB goes on without facts such as the layout of an
+// index, and then misses rows without a word.
 class ReadTable : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   ReadTable(std::unique_ptr<FSRandomAccessFile> file, std::function<void(const IOStatus&)> failed)
@@ -43,10 +44,10 @@ class LogView : public rocksdb::FSSequentialFile {
         file_(std::move(file)),
         scan_(file_.get(), IsLog(path_) ? LogScan::Kind::kLog : LogScan::Kind::kManifest) {}
 
-  // Finds the end of a log that nobody writes, in a file of `size` bytes. The last write of the
-  // `newest` log may be missing in part.
+  // Finds the end of a log at rest, in a file of `size` bytes. The last write of the `newest` log
+  // may be torn.
   IOStatus FixEnd(uint64_t size, bool newest);
-  // Lets the log end behind its last record, whatever follows.
+  // Ends the log behind its last record, whatever follows.
   IOStatus EndBehindLast();
   // Finds the end of a log that a server may be writing.
   IOStatus FollowEnd(rocksdb::FileSystem* files);
@@ -83,9 +84,12 @@ IOStatus LogView::FixEnd(uint64_t size, bool newest) {
   if (status.ok()) status = scan_.LookBehind(size, &rest, &content_end);
   if (!status.ok()) return status;
   end_ = scan_.end();
+  // A torn write was not answered, and only the newest log can have one: before a batch is
+  // answered, the logs before its own are synced too. Other damage must be refused here, since
+  // RocksDB takes zeros for the end of a block and goes on behind them.
   switch (rest) {
     case LogScan::Rest::kNothing: return status;
-    // RocksDB decides about an older log.
+    // RocksDB decides about an older log: the cut record is shown.
     case LogScan::Rest::kCutShort:
       if (!newest) end_ = content_end;
       return status;
@@ -119,6 +123,7 @@ IOStatus LogView::FollowEnd(rocksdb::FileSystem* files) {
 IOStatus LogView::Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result,
                        char* scratch, IODebugContext* context) {
   *result = rocksdb::Slice(scratch, 0);
+  // The writer may have gone on: look again, and show whole records only.
   if (grows_ && at_ + bytes > end_) {
     IOStatus status = scan_.Advance();
     if (!status.ok()) return status;
@@ -136,6 +141,7 @@ IOStatus LogView::Read(size_t bytes, const IOOptions& options, rocksdb::Slice* r
 IOStatus LogViews::FindSegments(const std::string& dir,
                                 std::map<uint64_t, LogSegment>* segments) const {
   {
+    // Logs that were read count as they were then.
     const std::lock_guard lock(mutex_);
     *segments = segments_;
   }
@@ -147,7 +153,7 @@ IOStatus LogViews::FindSegments(const std::string& dir,
     Opened opened;
     IOStatus read = OpenLog(dir + "/" + name, rocksdb::FileOptions(), &opened);
     if (read.ok()) (*segments)[LogNumber(name)] = std::move(opened.segment);
-    // A server may have taken it away since.
+    // A server may have deleted it since.
     if (!read.ok() && !read.IsCorruption() && !IsAbsent(read)) return read;
   }
   return IOStatus::OK();
@@ -185,6 +191,8 @@ IOStatus LogViews::NewRandomAccessFile(const std::string& path, const rocksdb::F
     }
     return status;
   }
+  // The first result stays. RocksDB tries CURRENT twice, and takes success at the second try for a
+  // lack of direct I/O.
   const std::lock_guard lock(mutex_);
   if (current_unopened_.ok()) {
     current_unopened_ = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
@@ -206,7 +214,7 @@ IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
       *newest = false;
       return status;
     }
-    // A server may have taken it away since.
+    // A server may have deleted it since.
     const bool gone = IsAbsent(status);
     if (!status.ok() && !gone) return status;
   }
@@ -219,6 +227,8 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
   IOStatus status = target()->NewRandomAccessFile(path, options, &file, nullptr);
   if (!status.ok()) return status;
   auto view = std::make_unique<LogView>(path, std::move(file));
+  // Hidden: nothing is shown. Tail hidden: ends behind its last record.
+  // Newest under a writer: the end moves on. Else: the end is fixed, and damage refused.
   const uint64_t number = LogNumber(path);
   const bool hidden = number != 0 && hidden_.Has(number);
   const bool ends_here = number != 0 && number == hidden_.tail_of;
@@ -226,7 +236,7 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
   if (number != 0 && !hidden && !ends_here) status = IsNewest(path, &newest);
   if (!status.ok()) return status;
   if (hidden) {
-    // Nothing of it is shown.
+    // Nothing is shown.
   } else if (ends_here) {
     status = view->EndBehindLast();
   } else if (newest && state_ == State::kBeingWritten) {
@@ -273,6 +283,8 @@ IOStatus LogViews::NewSequentialFile(const std::string& path, const rocksdb::Fil
   return status;
 }
 
+// RocksDB asks for the size before it reads a log, and both look at every record. So a log at rest
+// stays open from one to the other.
 IOStatus LogViews::GetFileSize(const std::string& path, const IOOptions& options, uint64_t* bytes,
                                IODebugContext* context) {
   if (!IsShown(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);

@@ -1,23 +1,14 @@
-// LogViews: a file system that shows the logs of a ledger as they count. It lies under RocksDB
-// wherever that reads a ledger.
+// LogViews: a file system that shows a ledger's logs as far as they count, below every RocksDB that
+// reads a ledger.
 //
-// - A log ends behind its last record, wherever its file does, and its size is told accordingly.
-//   While a server writes it, the end moves on, and no half written record is shown.
-// - A power cut may have left the last write of the newest log in part, in any order of its sectors
-//   (log_scan.h). Nobody was answered because of it, so the log ends before it. That holds for the
-//   newest log only: before a batch is answered, the logs before its own are synced too.
-// - Other damage is refused. RocksDB takes zeros in the place of a record for the end of a block,
-//   and goes on behind them.
-// - A manifest has the form of a log, and is shown as the newest log is: only its last record can
-//   be unsynced (manifest_file.h). RocksDB refuses a manifest of which sectors are missing.
-// - Without the durability `sync` the ledger may end before its logs do; the rest is hidden
-//   (log_end.h).
+// - A log ends behind its last record; its size is told accordingly.
+// - The last write of the newest log may be torn; the log ends before it.
+// - Other damage is refused, where RocksDB would skip zeros.
+// - A manifest is shown as the newest log is.
+// - Unsynced ledgers may end before their logs; the rest is hidden (log_end.h).
+// Remembers the batches shown, for log_chain.h.
 //
-// It remembers which batches it has shown, for log_chain.h. RocksDB asks for the size of each log
-// before it reads the log, and both look at every record. So a log of a ledger at rest stays open
-// from the one to the other.
-//
-// Thread: any; each file that it opens is for one thread.
+// Thread: any; each opened file is for one thread.
 #ifndef NOWCALLS_STORE_LOG_LOG_VIEWS_H_
 #define NOWCALLS_STORE_LOG_LOG_VIEWS_H_
 
@@ -44,7 +35,7 @@ struct LogSegment {
   BatchRun batches;
 };
 
-// Logs, and parts of logs, that are not of the ledger.
+// Logs and log tails outside the ledger.
 struct HiddenLogs {
   uint64_t below = 0;        // All logs with smaller numbers.
   std::set<uint64_t> whole;  // These logs.
@@ -61,17 +52,16 @@ class LogViews : public rocksdb::FileSystemWrapper {
   LogViews(const std::shared_ptr<rocksdb::FileSystem>& target, State state)
       : FileSystemWrapper(target), state_(state) {}
 
-  // For the logs that are opened from now on.
+  // Applies to logs opened from now on.
   void SetState(State state);
-  // The ledger has been read: closes the logs that were opened for their size and not read.
+  // Closes logs that were opened for their size only.
   void EndReading();
 
   // REQUIRES: no log was opened.
   void Hide(HiddenLogs hidden) { hidden_ = std::move(hidden); }
 
-  // The logs of `dir` by their numbers. Logs that were opened to be read are as they were then. The
-  // others are obsolete logs that a crash left undeleted; damaged ones of these are left out. A
-  // failure: a log cannot be read.
+  // Logs of `dir` by number, as they were when read. Others are obsolete logs left by a crash;
+  // damaged ones are left out. Fails if a log cannot be read.
   rocksdb::IOStatus FindSegments(const std::string& dir,
                                  std::map<uint64_t, LogSegment>* segments) const;
 
@@ -79,12 +69,10 @@ class LogViews : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                       rocksdb::IODebugContext* context) override;
-  // The first read of a data file that failed. RocksDB goes on without what it wanted to know of
-  // the file, such as how its index is laid out, and then misses rows without a word.
+  // The first failed read of a data file: RocksDB goes on and silently misses rows.
   rocksdb::IOStatus FailedRead() const;
 
-  // CURRENT, once it could not be opened, cannot later: RocksDB tries twice, and from a second try
-  // that succeeds concludes that the first has failed for want of direct I/O.
+  // Once CURRENT could not be opened, it never can (log_views.cc).
   rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
                                         const rocksdb::FileOptions& options,
                                         std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
@@ -106,9 +94,9 @@ class LogViews : public rocksdb::FileSystemWrapper {
   // Opens a log or a manifest.
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
                             Opened* opened) const;
-  // The log that GetFileSize opened; null if none.
+  // As opened by GetFileSize; null file if not.
   Opened TakeSized(const std::string& path);
-  // Whether no log with a greater number has anything in it that is shown.
+  // Whether no higher log shows anything.
   rocksdb::IOStatus IsNewest(const std::string& path, bool* newest) const;
   rocksdb::IOStatus HasContent(const std::string& path, bool* content) const;
 

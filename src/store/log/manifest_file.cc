@@ -11,6 +11,9 @@ using rocksdb::IOStatus;
 ManifestFile::ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file, Synced synced)
     : FSWritableFileOwnerWrapper(std::move(file)), synced_to_(std::move(synced)) {}
 
+// RocksDB appends records of several flushes and syncs them together. A power cut could leave a
+// whole record behind a torn one, which looks like damage. A manifest being begun needs no such
+// sync: CURRENT does not name it before its first.
 IOStatus ManifestFile::SyncLast(const IOOptions& options, IODebugContext* context) {
   if (!begun_ || synced_) return IOStatus::OK();
   return Sync(options, context);
@@ -35,6 +38,7 @@ IOStatus ManifestFile::Append(const rocksdb::Slice& data, const IOOptions& optio
   return target()->Append(data, options, verification, context);
 }
 
+// `begun_` and the witness learn only of bytes that are on disk.
 IOStatus ManifestFile::Tell(IOStatus status) {
   if (!status.ok()) return status;
   begun_ = synced_ = true;

@@ -1,10 +1,5 @@
-// ManifestFile: a manifest that RocksDB writes, of which a power cut tears the last record at most.
-//
-// When several families were flushed at about the same time, RocksDB appends several records and
-// syncs them together. A power cut may leave any of their sectors, such as a whole record behind a
-// torn one, which looks like damage (log_views.h). So each record is synced before the next one is
-// appended. A manifest that is being begun needs no such syncs: CURRENT does not name it before its
-// first sync.
+// ManifestFile: a manifest of which a power cut tears at most the last record: each record is
+// synced before the next.
 //
 // Thread: as rocksdb::FSWritableFile.
 #ifndef NOWCALLS_STORE_LOG_MANIFEST_FILE_H_
@@ -20,7 +15,7 @@ namespace nowcalls::store {
 
 class ManifestFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  // Called with the number of bytes that are on the disk; may be empty.
+  // Gets the number of bytes on disk; may be empty.
   using Synced = std::function<void(uint64_t bytes)>;
   explicit ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file, Synced synced = {});
 

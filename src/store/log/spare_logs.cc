@@ -18,13 +18,13 @@ namespace {
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// Small pieces with pauses, so that no commit waits long behind a piece.
+// Small pieces with pauses: no commit waits long behind one.
 constexpr size_t kZerosBytes = 256 * 1024;
 
-// Spares for which a disk must have room, or none is made.
+// Without room for so many spares, none is made.
 constexpr uint64_t kRoomForSpares = 16;
 
-// Spares: a log that outgrew its own and is longer than so many is not used again.
+// A log longer than so many spares outgrew its own and is not reused.
 constexpr uint64_t kReusedMax = 2;
 
 constexpr int64_t kRetryNs = 60'000'000'000;
@@ -43,7 +43,8 @@ bool IsOurName(std::string_view name) {
 }  // namespace
 
 std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes) {
-  // At most 1 GB a second while the spares are behind the log, else 10 MB a second.
+  // At most 1 GB/s while the spare is behind four times the log's length, else 10 MB/s. A late
+  // spare serves a later log.
   constexpr std::chrono::microseconds kShort{250};
   constexpr std::chrono::microseconds kLong{24'000};
   return zeros < 4 * log_bytes ? kShort : kLong;
@@ -68,6 +69,7 @@ void SpareLogs::Ask() {
     if (bytes_ == 0 || stop_ || asked_ || ready_zeros_ > 0) return;
     if (MonotonicNs() < not_before_ns_) return;
     asked_ = true;
+    // The first Ask starts the thread: a server that writes little has neither thread nor files.
     if (!thread_.joinable()) {
       try {
         thread_ = std::thread([this] { Run(); });
@@ -127,6 +129,8 @@ bool SpareLogs::TakeUsed(uint64_t* written) {
   return files_->RenameFile(used_path_, path_, IOOptions(), nullptr).ok();
 }
 
+// Order: a former log first, since freeing its blocks and taking new ones delays syncs of all
+// files. Failure: the spare is removed, and Run waits a minute before the next try.
 IOStatus SpareLogs::Make(uint64_t* zeros) {
   const Status ours = lock_->CheckStillOurs();
   if (!ours.ok()) return IOStatus::IOFenced(ours.message());
@@ -149,18 +153,17 @@ IOStatus SpareLogs::MakeNew() {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   IOStatus status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
-  // All of it at once, to be in one place on the disk, and to fail before anything is written. A
-  // file system that cannot reserve room fills the file all the same.
+  // All at once: in one place on disk, and failing before anything is written. A file system that
+  // cannot reserve fills the file all the same.
   status = file->Allocate(0, bytes_, IOOptions(), nullptr);
   return status.IsNoSpace() ? status : Fill(bytes_, bytes_, file.get());
 }
 
 IOStatus SpareLogs::Renew(uint64_t written, uint64_t* zeros) {
-  // The log's old name must be gone for good first: a power cut could show the log without what it
-  // held.
+  // The log's old name must be durably gone: a power cut could show the log without its content.
   IOStatus status = sync_names_();
   uint64_t bytes = 0;
-  // A reader that opened the log by its old name keeps it.
+  // A reader that opened the log by its old name keeps its bytes.
   if (!status.ok() || !IsUnused(path_, &bytes) || bytes < written) return status;
   std::unique_ptr<rocksdb::FSWritableFile> file;
   status = files_->ReuseWritableFile(path_, path_, rocksdb::FileOptions(), &file, nullptr);
@@ -171,7 +174,7 @@ IOStatus SpareLogs::Renew(uint64_t written, uint64_t* zeros) {
   return status;
 }
 
-// Through the page cache, so that the log finds its pages there and need not read them first.
+// Through the page cache: the log finds its pages there and need not read them first.
 IOStatus SpareLogs::Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file) {
   const std::vector<char> zeros(kZerosBytes);
   IOStatus status;
@@ -195,12 +198,13 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
   if (ready_zeros_ == 0) return IOStatus::NotFound("no spare log");
   const uint64_t ready_zeros = std::exchange(ready_zeros_, 0);
   std::unique_ptr<rocksdb::FSWritableFile> taken;
+  // A spare that cannot be renamed is not missed: RocksDB makes a new file.
   if (!files_->ReuseWritableFile(path, path_, options, &taken, nullptr).ok()) {
     Remove(path_);
     return IOStatus::NotFound("no spare log");
   }
-  // RocksDB syncs the directory with the first batch, but as for a new file. It knows file systems
-  // where that is not enough for a renamed one.
+  // RocksDB syncs the directory with the first batch, but as for a new file, which is not enough
+  // for a rename on some file systems.
   IOStatus status = sync_names_();
   if (!status.ok()) return status;
   *file = std::move(taken);
@@ -215,6 +219,7 @@ bool SpareLogs::Reuse(const std::string& path, uint64_t written) {
     if (bytes_ == 0 || stop_ || stopping_) return false;
   }
   const std::lock_guard lock(used_mutex_);
+  // One waits at most: a second would only hold blocks.
   if (used_bytes_.has_value()) return false;
   if (!files_->RenameFile(path, used_path_, IOOptions(), nullptr).ok()) return false;
   used_bytes_ = written;

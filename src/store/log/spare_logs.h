@@ -1,18 +1,11 @@
-// SpareLogs: the file of zeros, made ahead of time, that the next log is written over.
+// SpareLogs: the file of zeros, made ahead, that the next log overwrites: its fdatasync takes half
+// the time. Only an optimisation: a missing spare costs time, and a failed one is retried after a
+// minute.
 //
-// An fdatasync behind bytes that replace zeros takes about half the time of one that makes a file
-// longer. A thread fills the file of the next log four times as fast as the log of the moment
-// grows. It fills a log that is needed no more, if one waits: freeing the blocks of a file, and
-// taking new ones, holds up the syncs of all other files.
+// Files: `spare_log`; `spare_log.1`, a former log that waits to become it. RocksDB leaves both
+// alone.
 //
-// The spare is an optimisation and nothing else. A spare that is late serves a later log. A spare
-// that cannot be made is not missed, and is not tried again for a minute.
-//
-// The spare is `spare_log` in the ledger's directory, which RocksDB leaves alone. A former log that
-// waits to become it is `spare_log.1`.
-//
-// Thread: any. A thread of its own, "nc-spare", writes the zeros. The first Ask starts it, so a
-// server that writes little has neither the thread nor the files.
+// Thread: any. The first Ask starts a thread, "nc-spare", which writes the zeros.
 #ifndef NOWCALLS_STORE_LOG_SPARE_LOGS_H_
 #define NOWCALLS_STORE_LOG_SPARE_LOGS_H_
 
@@ -35,65 +28,61 @@
 
 namespace nowcalls::store {
 
-// How long to wait before the next piece of the spare. `zeros`: the bytes of it that are ready.
-// `log_bytes`: the length of the log of the moment.
+// Pause before the next piece. `zeros`: bytes ready; `log_bytes`: length of the current log.
 std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes);
 
 class SpareLogs {
  public:
-  // `lock` is that of the ledger; it outlives Stop. `bytes` is the least size of a spare; 0: none
-  // is ever made. `sync_names` makes the names in the ledger's directory durable, and reports a
-  // failure itself. `log` gets a line for each spare that cannot be made; may be nullptr.
+  // `lock`: of the ledger; outlives Stop. `bytes`: least size of a spare; 0: none is made.
+  // `sync_names` syncs the directory and reports its failures. `log`: a line for each spare not
+  // made; may be nullptr.
   SpareLogs(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLock* lock, uint64_t bytes,
             std::function<rocksdb::IOStatus()> sync_names, std::shared_ptr<rocksdb::Logger> log);
   ~SpareLogs();
   SpareLogs(const SpareLogs&) = delete;
   SpareLogs& operator=(const SpareLogs&) = delete;
 
-  // A log of this size shows that another will follow it.
+  // A log of this size will have a successor.
   uint64_t ask_from_bytes() const { return bytes_ / 32; }
 
-  // The length of the log of the moment, which sets the pace.
+  // Length of the current log; sets the pace.
   void LogHas(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
   // Has a spare made, unless there is one.
   void Ask();
   bool ready();
 
-  // Makes the spare the file at `path`, to be written from its beginning over `zeros` bytes.
-  // NotFound: there is none. Another failure: whether the name survives a power cut is unknown.
-  // REQUIRES: the ledger is still ours.
+  // Renames the spare to `path`, to be written over its `zeros` bytes. NotFound: none; else: the
+  // name's durability is unknown. REQUIRES: the ledger is still ours.
   rocksdb::IOStatus Take(const std::string& path, const rocksdb::FileOptions& options,
                          std::unique_ptr<rocksdb::FSWritableFile>* file, uint64_t* zeros);
 
-  // Takes the log at `path`, which is closed and needed no more. Behind its first `written` bytes
-  // are zeros. True: there is no such file any more. False: the file is still there, since another
-  // waits already or the disk has little room. REQUIRES: the ledger is still ours.
+  // Takes the closed, obsolete log at `path`; zeros follow its first `written` bytes. False: left
+  // in place, since another waits or room is short. REQUIRES: the ledger is still ours.
   bool Reuse(const std::string& path, uint64_t written);
 
-  // The database is being closed: logs need no more zeros, and nothing is reused.
+  // The database closes: no more zeros, no reuse.
   void BeginStop() { stopping_ = true; }
   bool stopping() const { return stopping_; }
 
-  // The paths of spares that a killed process left. REQUIRES: Ask and Reuse were never called.
+  // Spares of a killed process. REQUIRES: before Ask and Reuse.
   std::vector<std::string> LeftOver() const;
 
-  // Ends the thread and removes the spare and the log that waits. REQUIRES: the database is closed.
+  // Ends the thread and removes both files. REQUIRES: the database is closed.
   void Stop();
 
  private:
   void Run();
-  // Makes the spare, of the log that waits or anew. `zeros` gets its length.
+  // From the waiting log or anew; `zeros`: its length.
   rocksdb::IOStatus Make(uint64_t* zeros);
-  // Gives the log that waits the spare's name. False: there is none. `written`: its bytes that are
-  // not zeros.
+  // Renames the waiting log to the spare. False: none. `written`: its bytes that are not zeros.
   bool TakeUsed(uint64_t* written);
-  // `zeros` stays 0 if somebody reads the former log.
+  // `zeros` stays 0 if the former log has a reader.
   rocksdb::IOStatus Renew(uint64_t written, uint64_t* zeros);
   rocksdb::IOStatus MakeNew();
-  // Writes zeros over the first `bytes` of a file of `size`, in pieces.
+  // Zeros the first `bytes` of a file of `size`, in pieces.
   rocksdb::IOStatus Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file);
   rocksdb::IOStatus CheckRoom() const;
-  // False: it is time to stop.
+  // False: stop.
   bool PauseBehind(uint64_t zeros);
   void Remove(const std::string& path) const;
 
@@ -113,7 +102,7 @@ class SpareLogs {
   uint64_t ready_zeros_ = 0;  // The length of the spare; 0: there is none.
   bool stop_ = false;
   int64_t not_before_ns_ = 0;  // CLOCK_MONOTONIC.
-  // Apart from mutex_: whoever takes a spare does not wait while a former log gets its new name.
+  // Not mutex_: taking a spare must not wait for a rename.
   std::mutex used_mutex_;
   std::optional<uint64_t> used_bytes_;  // A log waits; behind so many bytes of it are zeros.
   std::thread thread_;

@@ -20,7 +20,7 @@ using rocksdb::MemTableRep;
 using rocksdb::Slice;
 using SortedItems = std::shared_ptr<const MemtableItems>;
 
-// Entries in order of insertion. Readers see the entries that were there when they began.
+// Entries in order of insertion. Readers see the entries of the moment when they began.
 class EntryLog {
  public:
   EntryLog() = default;
@@ -40,6 +40,7 @@ class EntryLog {
       last_->next.store(std::make_unique<Chunk>().release(), std::memory_order_release);
       last_ = last_->next.load(std::memory_order_relaxed);
     }
+    // The entry before the size: readers look only below a size that they have seen.
     last_->entries[size % kChunkEntries] = entry;
     size_.store(size + 1, std::memory_order_release);
   }
@@ -70,7 +71,7 @@ class EntryLog {
   std::atomic<size_t> size_{0};
 };
 
-// Blocks of memory that tables hand on, as much as one table needs. With fresh memory a busy server
+// Memory that flushed tables hand on, as much as one table needs. With fresh memory a busy server
 // would spend more on page faults than on entries.
 class BlockPool {
  public:
@@ -100,7 +101,7 @@ class BlockPool {
   std::vector<Block> free_;  // Guarded by mutex_.
 };
 
-// Where entries live.
+// Memory of entries.
 class EntryArena {
  public:
   explicit EntryArena(std::shared_ptr<BlockPool> pool) : pool_(std::move(pool)) {}
@@ -111,6 +112,7 @@ class EntryArena {
   // Thread: the writer. Not aligned; entries are bytes.
   char* Allocate(size_t bytes) {
     used_.store(bytes_used() + bytes, std::memory_order_relaxed);
+    // A large entry gets memory of its own and wastes no rest of a block.
     if (bytes > BlockPool::kBlockBytes / 4) return AllocateApart(bytes);
     if (bytes > left_) {
       blocks_.push_back(pool_->Take());
@@ -118,7 +120,7 @@ class EntryArena {
       left_ = BlockPool::kBlockBytes;
     }
     left_ -= bytes;
-    // The flush that read these lines before may have run on another CPU.
+    // The flush that read these lines may have run on another CPU.
     if (left_ > kPrefetchBytes) PrefetchForWriting(next_ + kPrefetchBytes);
     return std::exchange(next_, next_ + bytes);
   }
@@ -139,9 +141,9 @@ class EntryArena {
   std::atomic<size_t> used_{0};
 };
 
-// Memory for iterators. RocksDB passes an arena for them, but its public headers do not say how to
-// allocate from one, and with an arena it destroys an iterator without deleting it. So iterators
-// get memory of ours, which is reused when they have been destroyed.
+// Memory for iterators. RocksDB passes an arena, but no public header tells how to allocate from
+// it, and it destroys an iterator there without delete. So iterators live in memory of ours, reused
+// after their destruction.
 class Shells {
  public:
   static constexpr size_t kBytes = 128;
@@ -172,7 +174,7 @@ class Shells {
   std::vector<void*> free_;
 };
 
-// A first base: it is destroyed last, when nobody touches the memory any more.
+// First base: destroyed last, when nothing touches the memory any more.
 class ShellReturner {
  public:
   ShellReturner(Shells* shells, void* shell) : shells_(shells), shell_(shell) {}
@@ -185,8 +187,8 @@ class ShellReturner {
   void* const shell_;
 };
 
-// Looks up one key in another table, as RocksDB's Get does by default. The default takes an
-// iterator and never deletes it, and its key is of a type that no public header declares.
+// Looks up one key in another table, as RocksDB's Get does by default. The default never deletes
+// its iterator, and its key has a type that no public header declares.
 class Lookup final : public MemTableRep {
  public:
   Lookup(MemTableRep* table, rocksdb::Allocator* allocator)
@@ -210,6 +212,8 @@ class Less {
   explicit Less(const MemTableRep::KeyComparator& compare) : compare_(compare) {}
 
   bool operator()(const MemtableItem& a, const MemtableItem& b) const {
+    // Two integers hold a whole token key: the virtual call is left for equal prefixes. A skiplist
+    // would pay for order at each insertion; RocksDB's vector makes the call at each comparison.
     if (a.high != b.high) return a.high < b.high;
     if (a.low != b.low) return a.low < b.low;
     return compare_(a.entry, b.entry) < 0;
@@ -252,14 +256,14 @@ class AppendMemtable : public MemTableRep {
   Shells shells_;
 
   std::mutex mutex_;
-  // Guarded by mutex_: the first `sorted_entries_` of the log, without the pairs among them if
+  // Guarded by mutex_: the first `sorted_entries_` of the log, without their pairs if
   // `pairs_erased_`.
   SortedItems sorted_ = std::make_shared<MemtableItems>();
   size_t sorted_entries_ = 0;
   bool pairs_erased_ = false;
 };
 
-// Sorts when it is positioned for the first time, on the thread that reads.
+// Sorts when first positioned, on the reading thread.
 class AppendMemtable::SortedIterator final : public ShellReturner, public MemTableRep::Iterator {
  public:
   SortedIterator(AppendMemtable* table, void* shell)
@@ -267,7 +271,7 @@ class AppendMemtable::SortedIterator final : public ShellReturner, public MemTab
         table_(table),
         read_only_(table->read_only_.load(std::memory_order_acquire)),
         entries_(table->log_.size()) {}
-  // The memory has been given back.
+  // The memory went back to the table (ShellReturner).
   static void operator delete(void*) {}  // NOLINT(misc-new-delete-overloads): made in a shell.
 
   bool Valid() const override { return items_ != nullptr && at_ < items_->size(); }
@@ -327,12 +331,14 @@ MemTableRep::Iterator* AppendMemtable::GetIterator(rocksdb::Arena*) {
 SortedItems AppendMemtable::Sorted(size_t entries, bool read_only) {
   const std::lock_guard lock(mutex_);
   if (sorted_entries_ == entries && pairs_erased_ == read_only) return sorted_;
-  // Of a table that grows, only what came since the last look is sorted.
+  // A growing table sorts only entries since the last look, and merges.
   const bool grows = !read_only && !pairs_erased_ && sorted_entries_ < entries;
   const size_t from = grows ? sorted_entries_ : 0;
   MemtableItems items;
   items.reserve(entries - from);
   log_.ForEach(from, entries, [&](const char* entry) { items.push_back(MemtableItemOf(entry)); });
+  // Exact for two reasons. A table that is written no more holds no unpublished change (one write
+  // queue). And no reader looks between put and delete, since there are no snapshots.
   if (read_only) ErasePairs(&items);
   const Less less(compare_);
   std::sort(items.begin(), items.end(), less);
@@ -344,7 +350,7 @@ SortedItems AppendMemtable::Sorted(size_t entries, bool read_only) {
     items = std::move(merged);
   }
   auto sorted = std::make_shared<const MemtableItems>(std::move(items));
-  // An iterator that began long ago needs fewer entries than the last look found.
+  // An older iterator needs fewer entries than the last look found: sorted for it alone.
   if (!grows && !read_only) return sorted;
   sorted_ = std::move(sorted);
   sorted_entries_ = entries;

@@ -15,8 +15,8 @@ namespace {
 
 using rocksdb::Slice;
 
-// The last 8 bytes of an internal key are sequence << 8 | type, little-endian. The types are also
-// those of data files, so they never change.
+// An internal key ends with 8 bytes: sequence << 8 | type, little-endian. Types occur in data
+// files, too, and never change.
 constexpr size_t kTrailerBytes = 8;
 constexpr char kTypeValue = 0x1;
 constexpr char kTypeSingleDeletion = 0x7;
@@ -36,13 +36,15 @@ class PairEraser {
     NOWCALLS_CHECK(items->size() < UINT32_MAX);
   }
 
+  // Hashes keys to their last change: one pass finds each pair. A put that follows a pair starts
+  // anew.
   void Erase() {
     for (size_t i = 0; i < items_.size(); ++i) Look(static_cast<uint32_t>(i));
     size_t kept = 0;
     for (size_t i = 0; i < items_.size(); ++i) {
       if (!erased_[i]) items_[kept++] = items_[i];
     }
-    // RocksDB's own check for lost entries is off, since it misses the pairs.
+    // RocksDB's own check for lost entries is off, since it would miss the pairs.
     NOWCALLS_CHECK(kept + 2 * pairs_ == items_.size());
     items_.resize(kept);
   }
@@ -58,7 +60,7 @@ class PairEraser {
     ++pairs_;
   }
 
-  // The slot with the index plus one of the key's last change; 0: there was none.
+  // The key's slot: index plus one of its last change; 0: none.
   uint32_t* SlotOf(const MemtableItem& item, const Slice& key) {
     constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;
     const size_t mask = slots_.size() - 1;

@@ -1,8 +1,5 @@
-// The entries of a memtable, as its sort and its flush see them.
-//
-// An entry is what RocksDB stores in a memtable: the length of the internal key, the internal key
-// (user key, sequence and type), the length of the value, the value. It belongs to RocksDB, and is
-// read only up to the internal key.
+// The entries of a memtable, for sort and flush. RocksDB owns them: length of internal key | user
+// key, sequence, type | length of value | value. Read up to the internal key only.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_MEMTABLE_MEMTABLE_ITEMS_H_
@@ -13,7 +10,7 @@
 
 namespace nowcalls::store {
 
-// The first 16 bytes of the user key as big-endian integers, with zeros behind a shorter one.
+// First 16 bytes of the user key, big-endian, padded with zeros.
 struct MemtableItem {
   uint64_t high;
   uint64_t low;
@@ -24,8 +21,8 @@ using MemtableItems = std::vector<MemtableItem>;
 
 MemtableItem MemtableItemOf(const char* entry);
 
-// Removes each put whose key's next change is a single delete, together with that.
-// REQUIRES: `items` are in order of insertion.
+// Removes each put followed by a single delete as its key's next change, and that delete. REQUIRES:
+// order of insertion.
 void ErasePairs(MemtableItems* items);
 
 }  // namespace nowcalls::store

@@ -13,8 +13,10 @@ Status BatchProof::ReadWitness(rocksdb::FileSystem* files) {
   std::optional<ledger::WitnessFound> found;
   const rocksdb::IOStatus read = store::ReadWitness(files, dir_, &found);
   if (!read.ok()) return FromRocks(read, "read the witness", dir_);
+  // A ledger without a witness is accepted.
   if (!found.has_value()) return {};
   witness_ = found->witness;
+  // No sound slot: any loss is possible.
   may_lack_ = !witness_.has_value() || witness_->unsynced;
   const std::string path = WitnessPath(dir_);
   if (!witness_.has_value()) {
@@ -29,6 +31,7 @@ Status BatchProof::ReadWitness(rocksdb::FileSystem* files) {
   return {};
 }
 
+// Order: the witness and the logs' lengths first, since they decide which logs RocksDB is shown.
 Status BatchProof::Prepare(rocksdb::FileSystem* files) {
   NOWCALLS_RETURN_IF_ERROR(ReadWitness(files));
   NOWCALLS_RETURN_IF_ERROR(CheckManifest(files, dir_, witness_, &floor_counts_));
@@ -42,7 +45,7 @@ Status BatchProof::Check(const Database& database, const LogViews& logs) {
   std::map<uint64_t, LogSegment> segments;
   NOWCALLS_RETURN_IF_ERROR(FromRocks(logs.FindSegments(dir_, &segments), "read the logs", dir_));
   const Result<uint64_t> sealed = database.SealedBatch();
-  // Whoever loads the ledger reports a seal that does not decode.
+  // The load reports a seal that does not decode.
   if (sealed.status().code() == StatusCode::kCorruption) return {};
   if (!sealed.ok()) return sealed.status();
   last_batch_ = *sealed;
@@ -51,6 +54,7 @@ Status BatchProof::Check(const Database& database, const LogViews& logs) {
   if (witness_.has_value()) known.witnessed = witness_->batch_number;
   if (floor_counts_) known.floor = witness_->floor;
   NOWCALLS_RETURN_IF_ERROR(CheckChain(dir_, segments, known));
+  // An early end: data files must not be ahead of it, or changes of lost batches would be mixed in.
   return end_.early ? CheckTables(database) : Status::Ok();
 }
 
@@ -63,7 +67,7 @@ Status BatchProof::CheckTables(const Database& database) {
                                std::to_string(end_.batch) + ", " + end_.place + ": the data file " +
                                table.relative_filename + " has changes of them");
   }
-  // A server that was cut off while it accepted what it had recovered has reported the end before.
+  // A server killed while it accepted its recovery has reported the end before.
   if (last_batch_ != end_.batch) return {};
   notes_.push_back("the ledger in " + dir_ + " ends with batch " + std::to_string(end_.batch) +
                    ", " + end_.place +

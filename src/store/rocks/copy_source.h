@@ -1,4 +1,4 @@
-// CopySource: a ledger whose files can be copied, in a server or at rest.
+// CopySource: a ledger, served or at rest, whose files can be copied.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_COPY_SOURCE_H_
@@ -17,9 +17,9 @@ class CopySource {
  public:
   virtual ~CopySource() = default;
 
-  // Makes a copy of the ledger in `to`, a directory without files of one: what a crash at some
-  // moment of the call would have left, with all that was committed before the call. The files and
-  // their names are on disk when it returns them. kIoError; kUnavailable: `stop` was set.
+  // Copies the ledger into `to`, which has no ledger files: all batches committed before the call,
+  // as after a crash during it. Files and names are on disk. kIoError; kUnavailable: `stop` was
+  // set.
   virtual Result<std::vector<CopiedFile>> CopyTo(const std::string& to,
                                                  const std::atomic<bool>& stop) const = 0;
 };

@@ -76,6 +76,7 @@ void Database::FindFamilies() {
 
 rocksdb::Status Database::Close() {
   if (db_ == nullptr) return {};
+  // Handles go before the database, or its assertions fail.
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {
     db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
@@ -110,6 +111,7 @@ Result<uint32_t> Database::FormatVersion() const {
     return format->version;
   }
   if (!found.IsNotFound()) return FromRocks(found, "read the format record", dir_);
+  // No record: fine in an empty database, which a killed start left. Records without it are damage.
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {
     const Result<bool> empty = IsEmpty(handle);
     if (!empty.ok()) return empty.status();
@@ -156,11 +158,12 @@ Status Database::WriteFormat(const ledger::Format& format) {
   rocksdb::WriteBatch writes;
   rocksdb::Status written = writes.Put(HandleOf(Family::kMeta), AsSlice(ledger::kFormatKey),
                                        ledger::EncodeFormat(format));
+  // Log data of no batch: the proof of batches counts the record of the format as none.
   if (written.ok()) written = writes.PutLogData(ledger::EncodeLogData(0));
   rocksdb::WriteOptions synced;
   synced.sync = true;
   if (written.ok()) written = db_->Write(synced, &writes);
-  // Into a data file, so that a lost log cannot make a ledger look like one that was never made.
+  // Into a data file: a lost log must not make the ledger look like one never made.
   if (written.ok()) written = db_->Flush(rocksdb::FlushOptions(), HandleOf(Family::kMeta));
   return FromRocks(written, "write the format record", dir_);
 }

@@ -1,7 +1,6 @@
-// Database: RocksDB's database of a ledger while it is open, with its families found by name.
+// Database: the open RocksDB database of a ledger, families found by name.
 //
-// Thread: Open, MakeFamilies, WriteFormat and Close on one, with nothing beside them; all else on
-// any, as rocksdb::DB.
+// Thread: Open, MakeFamilies, WriteFormat and Close alone; the rest as rocksdb::DB.
 #ifndef NOWCALLS_STORE_ROCKS_DATABASE_H_
 #define NOWCALLS_STORE_ROCKS_DATABASE_H_
 
@@ -31,30 +30,30 @@ inline std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data
 // One handle for each ledger::Family.
 using FamilyHandles = std::array<rocksdb::ColumnFamilyHandle*, ledger::kFamilyCount>;
 
-// Reads the names of the families from the manifest of the database in `dir`.
+// Family names, from the manifest in `dir`.
 StoreError ListFamilies(const rocksdb::DBOptions& options, const std::string& dir,
                         std::vector<std::string>* names);
 
 class Database {
  public:
-  // In the directory `dir`. `write_buffer_bytes`: the size of a family's memtable.
+  // `write_buffer_bytes`: size of a family's memtable.
   Database(std::string dir, size_t write_buffer_bytes);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
   enum class Access { kWrite, kRead };
-  // Opens it with the families `names`, through `env`, which may be nullptr for the real disk.
-  // `doing` completes "cannot ..." in a message.
+  // Opens the families `names` through `env`; nullptr: the real disk. `doing` completes "cannot
+  // ...".
   StoreError Open(Access access, rocksdb::DBOptions options, std::unique_ptr<rocksdb::Env> env,
                   const std::vector<std::string>& names, std::string_view doing);
-  // Asks how the first read of a data file failed that did, if one did. Without it none has.
+  // `failed` returns the first failed read of a data file; without it none counts.
   void SetFailedRead(std::function<rocksdb::IOStatus()> failed) {
     failed_read_ = std::move(failed);
   }
-  // kIo if a read has failed so far: what was shown since may lack rows. LogViews::FailedRead.
+  // kIo if a read has failed: rows shown since may be incomplete.
   StoreError CheckAllRead() const;
-  // Gives up all handles. OK when it is not open.
+  // Gives up all handles. OK if not open.
   rocksdb::Status Close();
   bool is_open() const { return db_ != nullptr; }
 
@@ -62,36 +61,35 @@ class Database {
   // REQUIRES of all below: is_open().
   rocksdb::DB* db() const { return db_.get(); }
   rocksdb::Env* env() const { return db_->GetEnv(); }
-  // All that are open, unknown ones too.
+  // All open families, unknown ones too.
   const std::vector<rocksdb::ColumnFamilyHandle*>& handles() const { return handles_; }
-  // nullptr: there is no such family. A ledger of format version 1 or 2 lacks kRates.
+  // nullptr: absent, as kRates before format version 3.
   rocksdb::ColumnFamilyHandle* HandleOf(ledger::Family family) const {
     return families_[static_cast<size_t>(family)];
   }
 
-  // The version of the ledger's format; 0: there is no format record, and the database is empty.
-  // kCorruption if there is none in a database that holds anything.
+  // Format version; 0: the database is empty. kCorruption: records, but no format record.
   Result<uint32_t> FormatVersion() const;
-  // kDamaged unless the families are exactly those of a ledger of the format version.
+  // kDamaged unless the families are exactly those of the version.
   StoreError CheckFamilies(uint32_t format_version) const;
-  // RocksDB's numbers of them. REQUIRES: CheckFamilies is ok.
+  // By RocksDB. REQUIRES: CheckFamilies is ok.
   FamilyNumbers NumbersOfFamilies() const;
-  // Makes the families that are missing; none for a ledger that has them all.
+  // Makes missing families.
   Status MakeFamilies();
-  // Writes the format record, and has it in a data file when it returns.
+  // Returns with the format record in a data file.
   Status WriteFormat(const ledger::Format& format);
-  // The batch that the seal closes; 0: there is no seal.
+  // Batch number of the seal; 0: no seal.
   Result<uint64_t> SealedBatch() const;
 
  private:
   Result<bool> IsEmpty(rocksdb::ColumnFamilyHandle* handle) const;
   void FindFamilies();
-  // NotFound: there is no such record.
+  // NotFound: no such record.
   rocksdb::Status GetMeta(std::string_view key, std::string* value) const;
 
   const std::string dir_;
   const size_t write_buffer_bytes_;
-  // Of all families, which share the memory of flushed tables: as much as one table needs.
+  // Shared by all families: flushed tables hand their memory on, as much as one needs.
   const std::shared_ptr<AppendMemtableFactory> memtables_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;

@@ -21,6 +21,13 @@
 #include "store/disk/witness_file.h"
 #include "store/log/log_views.h"
 
+// RocksDB deletes a log or a data file only after a change of the manifest. If all files are open
+// and the manifest is the same before and after, they are one moment. They stay readable without
+// names.
+//
+// RocksDB's secondary is not used: it passes over missing logs, and keeps rows of deleted logs that
+// no data file has.
+
 namespace nowcalls::store {
 namespace {
 
@@ -31,17 +38,17 @@ using rocksdb::IOStatus;
 
 constexpr int kRoundsMax = 100;
 constexpr int kWitnessLooksMax = 10;
-// So many looks, this far apart, must find the same behind the end of a file.
+// So many looks, this far apart, must find the same bytes behind a file's end.
 constexpr int kStillLooks = 5;
 constexpr int kPauseMicros = 1000;
 constexpr std::string_view kCurrentName = "CURRENT";
 
-// No event tells when another process writes.
+// No event tells of another process's writes.
 void Pause() { rocksdb::Env::Default()->SleepForMicroseconds(kPauseMicros); }
 
 }  // namespace
 
-// A file that is open, or the bytes that were once in one.
+// An open file, or bytes once read from one.
 class FrozenFiles::OpenFile : public rocksdb::FSRandomAccessFile {
  public:
   OpenFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
@@ -93,7 +100,7 @@ class FrozenFiles::OpenFile : public rocksdb::FSRandomAccessFile {
   const std::string bytes_;
 };
 
-// A frozen file, up to the length that is shown.
+// A frozen file up to its shown length.
 class FrozenFiles::View : public rocksdb::FSRandomAccessFile {
  public:
   explicit View(Frozen frozen) : frozen_(std::move(frozen)) {}
@@ -137,6 +144,8 @@ Result<std::shared_ptr<FrozenFiles>> FrozenFiles::Take(const std::string& dir,
   return frozen;
 }
 
+// A round: open what is new, read the witness, look for logs again, compare the manifest.
+// A busy server may change it each time: after kRoundsMax rounds the reader gives up.
 Status FrozenFiles::Freeze(const std::function<void()>& between) {
   Result<Moment> before = LookAtManifest();
   for (int round = 0; before.ok(); ++round) {
@@ -147,8 +156,8 @@ Status FrozenFiles::Freeze(const std::function<void()>& between) {
     CloseGone();
     Result<bool> found_log = OpenNew();
     if (!found_log.ok()) return found_log.status();
-    // The witness is read after the logs are opened, since it tells which logs are gone. It must
-    // not tell of batches in a log that is not open, so logs are looked for again.
+    // The witness comes after the logs, since it tells which logs are gone. It must not tell of
+    // batches in a log that is not open, so logs are looked for again.
     NOWCALLS_RETURN_IF_ERROR(ReadWitness());
     if (between) between();
     found_log = OpenNew();
@@ -169,8 +178,8 @@ Result<bool> FrozenFiles::Fix() {
   NOWCALLS_RETURN_IF_ERROR(FromRocks(FixManifest(), "read the manifest", dir_));
   NOWCALLS_RETURN_IF_ERROR(FromRocks(FixTables(), "look at the data files", dir_));
   NOWCALLS_RETURN_IF_ERROR(FromRocks(FixLogs(), "read the logs", dir_));
-  // A server that recovers makes a new log early, and writes to it when it is done. If it was done
-  // meanwhile, the logs before need not be complete: they may end as a crash left them.
+  // A recovering server makes a new log early and writes to it at the end. If it ended meanwhile,
+  // earlier logs may end as a crash left them: CURRENT tells.
   std::string now;
   NOWCALLS_RETURN_IF_ERROR(store::ReadCurrent(target(), dir_, &now));
   return now == manifest_;
@@ -192,7 +201,7 @@ Result<FrozenFiles::Moment> FrozenFiles::LookAtManifest() {
     const bool opened = found != files_.end() && found->second.file != nullptr;
     if (opened) manifest_scan_.emplace(found->second.file.get(), LogScan::Kind::kManifest);
   }
-  // RocksDB tells what is wrong with the manifest.
+  // RocksDB reports a bad manifest.
   if (!manifest_scan_.has_value()) return moment;
   NOWCALLS_RETURN_IF_ERROR(FromRocks(manifest_scan_->Advance(), "read the manifest", dir_));
   moment.manifest_end = manifest_scan_->end();
@@ -214,7 +223,7 @@ Result<bool> FrozenFiles::OpenNew() {
   bool found_log = false;
   for (const std::string& name : names) {
     if (!IsLog(name) && !IsTable(name)) continue;
-    // A server that starts reuses numbers of files that were never accepted.
+    // A starting server reuses numbers of files that were never accepted.
     const auto found = files_.find(name);
     if (found != files_.end() && found->second.file != nullptr &&
         found->second.file->Is(PathOf(name))) {
@@ -229,8 +238,8 @@ Result<bool> FrozenFiles::OpenNew() {
 bool FrozenFiles::Open(const std::string& name) {
   const std::string path = PathOf(name);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  // ENOENT: the name is gone. What was opened under it stays: the witness may not tell yet that the
-  // log is gone. EWOULDBLOCK: a server just now asks who else uses the file (file_use.h).
+  // ENOENT: the name is gone, but an opened file stays, since the witness may not tell yet.
+  // EWOULDBLOCK: a server just asks who uses the file (file_use.h).
   if (fd < 0 && (errno == ENOENT || errno == EWOULDBLOCK)) return false;
   files_.erase(name);
   Frozen frozen;
@@ -262,7 +271,7 @@ Status FrozenFiles::ReadWitness() {
     const bool damaged = ledger::DecodeWitnessFile(bytes).damaged;
     const uint64_t size = bytes.size();
     files_[name] = Frozen{std::make_shared<const OpenFile>(std::move(bytes)), {}, size};
-    // A damaged witness may be one that is being written.
+    // It may be a write under way: look again.
     if (!damaged) break;
   }
   return {};
@@ -276,6 +285,8 @@ IOStatus FrozenFiles::FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end
     LogScan::Rest rest{};
     IOStatus status = FollowEnd(scan, size, &rest, &content_end);
     *end = scan->end();
+    // A write under way leaves such bytes: the file ends before them. Other bytes must stand still
+    // before they are shown.
     const bool of_a_write = rest == LogScan::Rest::kNothing || rest == LogScan::Rest::kCutShort;
     if (!status.ok() || of_a_write) return status;
     still = before == std::pair(scan->end(), content_end) ? still + 1 : 0;
@@ -295,7 +306,7 @@ IOStatus FrozenFiles::FixManifest() {
   return status;
 }
 
-// The data files that the manifest names are finished by now. They need not have been when opened.
+// Data files of the manifest are finished by now, perhaps not when opened.
 IOStatus FrozenFiles::FixTables() {
   for (auto& [name, frozen] : files_) {
     if (!IsTable(name) || frozen.file == nullptr) continue;
@@ -305,7 +316,7 @@ IOStatus FrozenFiles::FixTables() {
   return IOStatus::OK();
 }
 
-// The newest log first: if it has a record, the logs before it are complete.
+// The newest log with content first: logs before it are complete.
 IOStatus FrozenFiles::FixLogs() {
   std::map<uint64_t, Frozen*, std::greater<>> logs;
   for (auto& [name, frozen] : files_) {

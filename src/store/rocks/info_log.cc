@@ -12,6 +12,9 @@
 
 #include "base/clock.h"
 
+// RocksDB's own logger asserts that no write follows a failed one: a full disk ended the server
+// before it could report.
+
 namespace nowcalls::store {
 namespace {
 
@@ -33,6 +36,8 @@ std::string FormatLine(const char* format, va_list arguments) {
 
 }  // namespace
 
+// Descriptors are relative to the directory as opened: a directory that takes its place gets
+// nothing. The LOG of the last start goes on, or many refused starts would wash out their cause.
 InfoLog::InfoLog(const std::string& dir, size_t file_bytes_max)
     : file_bytes_max_(file_bytes_max),
       dir_fd_(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -65,7 +70,7 @@ void InfoLog::BeginFile() {
   file_bytes_ = 0;
 }
 
-// Old versions left the log to RocksDB, which named the files by the time.
+// Older versions left the log to RocksDB, which named files by time.
 void InfoLog::RemoveOlder() const {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -89,6 +94,7 @@ void InfoLog::Logv(const char* format, va_list arguments) {
   const std::lock_guard lock(mutex_);
   if (fd_ < 0) return;
   if (file_bytes_ + line.size() > file_bytes_max_) BeginFile();
+  // A lost line is told once a line gets through.
   if (lost_ > 0) line.insert(0, "(" + std::to_string(lost_) + " lines were lost here)\n");
   lost_ = Write(line) ? 0 : lost_ + 1;
 }

@@ -1,13 +1,6 @@
-// InfoLog: RocksDB's own log for the engineer, LOG in the ledger's directory.
-//
-// RocksDB's logger takes a second failed write for a defect of the program and aborts it: a full
-// disk ended the server before it could say so. This one drops lines that cannot be written and
-// notes how many are missing.
-//
-// A start goes on in the LOG of the one before, so that many refused starts do not wash out what
-// led to them. When LOG is full it becomes LOG.old.1, and so on: four files in all, of 4 MiB each.
-// All is done relative to the directory as it was when the log was opened, so a directory that
-// takes its place gets nothing.
+// InfoLog: RocksDB's own log, LOG in the ledger's directory. Drops and counts lines that cannot be
+// written. A start appends; a full LOG becomes LOG.old.1: four files of 4 MiB each. Works in the
+// directory as opened, wherever that is moved.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_INFO_LOG_H_
@@ -29,7 +22,7 @@ class InfoLog : public rocksdb::Logger {
   static constexpr int kOldFiles = 3;
   static constexpr size_t kFileBytesMax = 4 * 1024 * 1024;
 
-  // Never fails: a file that cannot be opened takes no lines.
+  // Never fails: an unopened file takes no lines.
   explicit InfoLog(const std::string& dir, size_t file_bytes_max = kFileBytesMax);
   ~InfoLog() override;
   InfoLog(const InfoLog&) = delete;
@@ -39,7 +32,7 @@ class InfoLog : public rocksdb::Logger {
   void Logv(const char* format, va_list arguments) override;
 
  private:
-  // Goes on in the file that is there. False: there is none, or it is full.
+  // Appends to the existing file. False: none, or full.
   bool GoOn();
   void BeginFile();
   void RemoveOlder() const;

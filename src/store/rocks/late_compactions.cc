@@ -5,6 +5,8 @@
 
 namespace nowcalls::store {
 
+// RocksDB compacts as soon as a ledger is open, beside the two threads of a start. A start of a
+// million tokens with a compaction due took a quarter longer.
 LateCompactions::LateCompactions(std::unique_ptr<rocksdb::Env> env) : LedgerEnv(std::move(env)) {}
 
 void LateCompactions::LetIn() {

@@ -1,10 +1,6 @@
-// LateCompactions: an Env that holds RocksDB's compactions until a start has read its ledger.
+// LateCompactions: an Env that holds compactions back until a start has read its ledger.
 //
-// RocksDB compacts as soon as a ledger is open, beside the two threads that read it. A start of a
-// million tokens whose compaction was due took a quarter longer with it.
-//
-// Thread: any. The store calls LetIn before it commits, copies or closes: with very many data files
-// each of these waits for a compaction.
+// Thread: any. LetIn precedes every commit, copy or close, since each may wait for a compaction.
 #ifndef NOWCALLS_STORE_ROCKS_LATE_COMPACTIONS_H_
 #define NOWCALLS_STORE_ROCKS_LATE_COMPACTIONS_H_
 
@@ -22,14 +18,14 @@ class LateCompactions : public LedgerEnv {
  public:
   explicit LateCompactions(std::unique_ptr<rocksdb::Env> env);
 
-  // Schedules the compactions that wait. No later one waits.
+  // Schedules held compactions; later ones run at once.
   void LetIn();
 
   const char* Name() const override { return "nowcalls.LateCompactions"; }
   // Jobs of low priority are compactions.
   void Schedule(void (*run)(void* arg), void* arg, Priority priority, void* tag,
                 void (*dropped)(void* arg)) override;
-  // RocksDB takes back the jobs of a database that it closes.
+  // RocksDB takes back jobs of a closing database.
   int UnSchedule(void* tag, Priority priority) override;
 
  private:

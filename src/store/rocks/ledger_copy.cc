@@ -45,6 +45,10 @@ LedgerCopy::LedgerCopy(const Database& database, Source source, uint64_t leaves_
       leaves_bytes_(is_on_ledgers_disk_ ? std::max(kRoomLeftBytes, leaves_bytes) : kRoomLeftBytes),
       stop_(*stop) {}
 
+// Served: RocksDB flushes, then names the files and how much of growing ones belongs to the copy.
+// Logs are read through LogViews: no zeros, no torn record. They end later than the manifest knows.
+// Checkpoint would take the spare log for its own, and gives no checksums.
+// The thread keeps its priority: the flush and the list take locks that commits take, too.
 Result<std::vector<CopiedFile>> LedgerCopy::Make() {
   NOWCALLS_RETURN_IF_ERROR(TakeFiles());
   NOWCALLS_RETURN_IF_ERROR(CheckRoomFor(bytes_to_copy_));
@@ -53,21 +57,23 @@ Result<std::vector<CopiedFile>> LedgerCopy::Make() {
   return std::move(copied_);
 }
 
-// While deletions wait here, the ledger's own disk is all that is waited for.
+// Deletions wait here for the ledger's own disk only. A slow or hanging target keeps no file alive:
+// open files stay what they were, and growing ones are read up to a length.
+// Second names beside the ledger would do the same, but outlive a killed process.
 Status LedgerCopy::TakeFiles() {
   const NoDeletions all(is_served_ ? database_.db() : nullptr);
   NOWCALLS_RETURN_IF_ERROR(FromRocks(all.status(), "keep the files", dir_));
   NOWCALLS_RETURN_IF_ERROR(is_served_ ? ListServed() : ListAtRest());
-  // RocksDB does not list a log that holds nothing. A ledger without any log has lost it.
+  // RocksDB does not list an empty log. A ledger without any log has lost it.
   if (logs_.empty()) {
     const std::vector<std::string> names = LogNames(dir_);
     if (names.empty()) return Status::Corruption("the ledger in " + dir_ + " has no log");
     logs_.push_back({names.back(), 0});
   }
-  // Another file system may hang at any look.
+  // Another file system may hang at any look. Data files never change, so a link is a copy.
   if (is_on_ledgers_disk_) LinkTables();
   NOWCALLS_RETURN_IF_ERROR(SumBytes());
-  // At rest nothing is deleted, and files are opened one by one.
+  // At rest nothing is deleted: files are opened one by one.
   if (!is_served_) return {};
   NOWCALLS_RETURN_IF_ERROR(CheckFileLimit(tables_.size() + logs_.size() + 1));
   for (Part& table : tables_) NOWCALLS_RETURN_IF_ERROR(OpenPart(&table));
@@ -151,12 +157,13 @@ Status LedgerCopy::CopyAll() {
   for (Log& log : logs_) NOWCALLS_RETURN_IF_ERROR(CopyLog(std::move(log)));
   const std::string manifest = manifest_.name;
   NOWCALLS_RETURN_IF_ERROR(CopyPart(std::move(manifest_)));
-  // A data file is closed once it is copied. If its name is gone, its room is free then.
+  // A data file is closed once copied, which frees the room of a deleted one.
   for (Part& table : tables_) NOWCALLS_RETURN_IF_ERROR(CopyPart(std::move(table)));
+  // Linked files are read for their checksums.
   for (const std::string& name : linked_) {
     NOWCALLS_RETURN_IF_ERROR(Add(ReadCopied(to_ + "/" + name, stop_)));
   }
-  // CURRENT is last, since it makes the directory a database.
+  // CURRENT last: it makes the directory a database.
   Result<FileWriter> current = FileWriter::Create(to_ + "/CURRENT");
   if (!current.ok()) return current.status();
   NOWCALLS_RETURN_IF_ERROR(current->Append(manifest + "\n"));
@@ -188,7 +195,7 @@ Status LedgerCopy::CopyLog(Log log) {
 }
 
 Status LedgerCopy::CopyPart(Part part) {
-  // Others write to the target too, and a copy may take long.
+  // Others write to the target too, and a copy may take long: check the room for each file.
   NOWCALLS_RETURN_IF_ERROR(CheckRoomFor(part.bytes));
   NOWCALLS_RETURN_IF_ERROR(OpenPart(&part));
   return Add(CopyFile(*part.file, to_ + "/" + part.name, part.bytes, stop_));

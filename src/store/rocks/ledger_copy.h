@@ -1,15 +1,4 @@
-// LedgerCopy: copies the files of a ledger, while its server writes it or at rest.
-//
-// Beside a server RocksDB first flushes its memtables. It then names the files that make up the
-// database, and how much of the growing ones belongs to the copy. Data files never change, so they
-// are linked where possible. Logs and the manifest are copied. Logs are read through LogViews, so a
-// copy has neither the zeros behind a log nor what a power cut left of its last record. The copied
-// logs end later than the manifest knows: the copy is all batches up to one, as after a crash.
-//
-// RocksDB deletes nothing until each file is linked or open, which waits for the ledger's own disk
-// only. A target that is slow, or that hangs, keeps no file alive that the ledger needs no more: an
-// open file stays what it was, since no log is reused while it is open, and what grows is read up
-// to a length.
+// LedgerCopy: copies a ledger's files, served or at rest: all batches up to one, as after a crash.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_COPY_H_
@@ -37,13 +26,12 @@ class LedgerCopy {
     kAtRest,  // Nobody writes it.
   };
 
-  // Of `database`, in the directory `to`. The copy leaves `leaves_bytes` free on the ledger's file
-  // system. `database` and `stop` outlive it.
+  // Copies `database` into `to`. `leaves_bytes` stay free on the ledger's file system. `database`
+  // and `stop` outlive it.
   LedgerCopy(const Database& database, Source source, uint64_t leaves_bytes, std::string to,
              const std::atomic<bool>* stop);
 
-  // Makes the copy; the files and their names are on the disk when it returns. kIoError;
-  // kUnavailable: `stop` was set.
+  // Returns with files and names on disk. kIoError; kUnavailable: `stop` was set.
   Result<std::vector<CopiedFile>> Make();
 
  private:
@@ -59,7 +47,7 @@ class LedgerCopy {
     std::unique_ptr<rocksdb::FSSequentialFile> file = {};
   };
 
-  // Finds out what the copy consists of, and links or opens all of it.
+  // Lists the files and links or opens all.
   Status TakeFiles();
   Status ListServed();
   Status ListAtRest();

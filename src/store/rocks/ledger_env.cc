@@ -10,6 +10,8 @@
 namespace nowcalls::store {
 namespace {
 
+// RocksDB asserts that no time lies before 1970. Such a wall clock would end each start, and a
+// running server.
 class ClockSince1970 : public rocksdb::SystemClockWrapper {
  public:
   using SystemClockWrapper::SystemClockWrapper;
@@ -28,7 +30,7 @@ class ClockSince1970 : public rocksdb::SystemClockWrapper {
 }  // namespace
 
 LedgerEnv::LedgerEnv(std::unique_ptr<rocksdb::Env> env) : rocksdb::EnvWrapper(std::move(env)) {
-  // Without these two an EnvWrapper makes its own of the Env's older calls.
+  // Without these two, EnvWrapper makes its own from the Env's older calls.
   file_system_ = target()->GetFileSystem();
   system_clock_ = std::make_shared<ClockSince1970>(target()->GetSystemClock());
 }

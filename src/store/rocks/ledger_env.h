@@ -1,8 +1,5 @@
-// LedgerEnv: the Env of each ledger that RocksDB opens: a file system, and a clock that it can
-// bear.
-//
-// RocksDB asserts that no time lies before 1970. A wall clock that was set so would end each start,
-// and a server that runs, so it is shown 1970 instead.
+// LedgerEnv: the Env of every ledger that RocksDB opens. Its clock never shows a time before 1970,
+// which RocksDB asserts.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_ENV_H_
@@ -16,7 +13,7 @@ namespace nowcalls::store {
 
 class LedgerEnv : public rocksdb::EnvWrapper {
  public:
-  // With the file system of `env`.
+  // Has the file system of `env`.
   explicit LedgerEnv(std::unique_ptr<rocksdb::Env> env);
 
   // The real disk, for the whole process.

@@ -15,9 +15,16 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
+// An open of RocksDB writes a new manifest, deletes files that the old one does not name, and cuts
+// logs behind their last record. With a damaged old manifest, the deleted files are
+// the ledger. So deletions and the rename to CURRENT wait for Accept.
+//
+// A process killed before Accept leaves the old manifest and files beside it, which the next open
+// removes (opening_mark.h).
+
 namespace {
 
-// Stands for a log that RocksDB wants to cut: the log stays as it is.
+// Stands for a log that RocksDB wants to cut; the log stays.
 class UntouchedFile : public rocksdb::FSWritableFile {
  public:
   using FSWritableFile::Append;
@@ -40,7 +47,7 @@ class UntouchedFile : public rocksdb::FSWritableFile {
   }
 };
 
-// Whether the file at `path` has a zero at `offset`. A file that cannot be read has none.
+// Whether the file at `path` has a zero at `offset`. An unreadable file has none.
 bool HasZeroAt(rocksdb::FileSystem* disk, const std::string& path, uint64_t offset) {
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;
   if (!disk->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr).ok()) return false;
@@ -50,9 +57,8 @@ bool HasZeroAt(rocksdb::FileSystem* disk, const std::string& path, uint64_t offs
   return status.ok() && read.size() == 1 && read[0] == 0;
 }
 
-// A data file for which no blocks are reserved. RocksDB reserves them for what a table may become
-// and gives most of them back after a flush, which holds up the syncs of other files on some disks
-// by a millisecond or more.
+// A data file without reserved blocks. RocksDB reserves what a table may become and gives most back
+// after a flush. That delays syncs of other files, on some disks by a millisecond or more.
 class TableFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
@@ -103,7 +109,7 @@ IOStatus LedgerFileSystem::CheckOurs() const {
   return IOStatus::IOFenced(ours.message());
 }
 
-// The directory stays open. A failure ends the server, so it must not come of a lack of
+// The directory stays open: a failure ends the server, so it must not come from a lack of
 // descriptors.
 IOStatus LedgerFileSystem::SyncDirectory() {
   {
@@ -117,17 +123,19 @@ IOStatus LedgerFileSystem::SyncDirectory() {
   return directory_->Fsync(IOOptions(), nullptr);
 }
 
-// RocksDB may sync the directory next, and would not hear of the failure any more.
+// RocksDB may sync the directory next and would not hear of this failure.
 IOStatus LedgerFileSystem::SyncDirectoryOrReport() {
   IOStatus status = SyncDirectory();
   if (!status.ok() && report_) report_(status, "sync the ledger's directory");
   return status;
 }
 
+// RocksDB syncs the directory once for the manifest's name and CURRENT. A file system that reorders
+// them could leave CURRENT naming an absent file, so the directory is synced before, too.
 IOStatus LedgerFileSystem::ReplaceCurrent() {
   IOStatus status = SyncDirectory();
   if (!status.ok()) return status;
-  // From here on CURRENT may name the new manifest, also if the rename fails.
+  // From here on CURRENT may name the new manifest, even if the rename fails.
   replaced_ = true;
   status = target()->RenameFile(next_current_, current_path_, IOOptions(), nullptr);
   if (!status.ok()) return status;
@@ -139,9 +147,10 @@ IOStatus LedgerFileSystem::Accept(uint64_t batch_number, bool unsynced) {
   const std::lock_guard lock(mutex_);
   if (!accepted_.ok()) return accepted_;
   accepted_ = CheckOurs();
-  // The mark must be gone for good before CURRENT is replaced, which syncs the directory first.
+  // The mark must be durably gone before CURRENT is replaced, which syncs the directory first.
   if (accepted_.ok() && std::exchange(marked_, false)) accepted_ = mark_.Remove();
-  // Write the new witness beside the old one, then replace CURRENT, then the old witness.
+  // Order: the new witness beside the old one, then CURRENT, then the old witness. Each kill in
+  // between leaves a manifest with its witness.
   begun_ = logged_ = committed_ = batch_number;
   {
     const std::lock_guard logs_lock(logs_mutex_);
@@ -157,11 +166,11 @@ IOStatus LedgerFileSystem::Accept(uint64_t batch_number, bool unsynced) {
   if (accepted_.ok()) accepted_ = witness_.Begin();
   IOStatus status = accepted_;
   if (!status.ok()) return status;
-  // The ledger is what this open made of it: delete what it needs no more.
+  // The ledger is what this open made of it: delete obsolete files.
   opening_ = false;
   made_.clear();
   for (std::string& path : spares_.LeftOver()) doomed_.insert(std::move(path));
-  // The next open deletes a file that cannot be deleted now.
+  // The next open deletes what cannot be deleted now.
   for (const std::string& path : std::exchange(doomed_, {})) {
     if (!CheckOurs().ok()) break;
     freed_.Delete(path, IOOptions(), nullptr).PermitUncheckedError();
@@ -178,8 +187,8 @@ std::map<uint64_t, uint64_t> LedgerFileSystem::LogBytes() {
 }
 
 std::string LedgerFileSystem::FindHarmedLog() {
-  // A log that was cut grows again, with zeros in place of what it lost. No log has a zero for the
-  // type of its first piece, or at the end of a batch.
+  // A cut log grows again, with zeros in place of its loss. No log has a zero as the type of its
+  // first piece, or at the end of a batch.
   constexpr uint64_t kTypeOffset = 6;
   std::map<uint64_t, uint64_t> logs = LogBytes();
   for (const auto& [number, bytes] : logs) {
@@ -225,7 +234,7 @@ void LedgerFileSystem::Undo() {
     if (!CheckOurs().ok()) return;
     target()->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
   }
-  // The mark is last, since it tells what is to be removed.
+  // The mark last: it tells what is to be removed.
   if (marked && CheckOurs().ok()) mark_.Remove().PermitUncheckedError();
 }
 
@@ -255,9 +264,9 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
                                            IODebugContext* context) {
   IOStatus status = CheckOurs();
   if (!status.ok()) return status;
-  // Make the file, and note it if an open may have to be undone.
+  // Make the file, and note it if the open may be undone.
   const std::lock_guard lock(mutex_);
-  // A killed process may have left a temporary file of this name, which nobody needs.
+  // A killed process may have left a temporary file of this name.
   const bool made = opening_ && target()->FileExists(path, IOOptions(), nullptr).IsNotFound();
   status = IsLog(path) ? NewLog(path, options, file, context)
                        : FileSystemWrapper::NewWritableFile(path, options, file, context);
@@ -267,10 +276,9 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   }
   doomed_.erase(path);
   if (!status.ok()) return status;
-  // Follow what happens to the file, by its kind.
-  // RocksDB begins a log before it writes a batch to it: on the thread that commits, or for a
-  // backup on another. There Committed may not have been called for the last batch yet; logged_ has
-  // it.
+  // Follow the file by its kind. RocksDB begins a log before it writes a batch to it, on the
+  // committing thread or, for a backup, on another. There the last batch may not be Committed yet;
+  // logged_ has it.
   if (IsLog(path)) {
     const std::lock_guard logs_lock(logs_mutex_);
     first_batches_[LogNumber(path)] = opening_ ? 0 : logged_ + 1;
@@ -307,6 +315,7 @@ IOStatus LedgerFileSystem::RenameFile(const std::string& from, const std::string
   if (!status.ok()) return status;
   const std::lock_guard lock(mutex_);
   const bool made = made_.erase(from) > 0;
+  // CURRENT stays for now; the latest rename is done by Accept.
   if (opening_ && to == current_path_) {
     if (!next_current_.empty()) made_.insert(next_current_);
     next_current_ = from;
@@ -325,6 +334,7 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
   if (!status.ok()) return status;
   LogsBehind behind;
   {
+    // Files that this open made are deleted at once, older ones by Accept.
     const std::lock_guard lock(mutex_);
     if (opening_ && made_.erase(path) == 0) {
       doomed_.insert(path);
@@ -332,7 +342,8 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
     }
     if (IsLog(path) && !opening_) behind = ForgetLog(LogNumber(path));
   }
-  // Without mutex_: the thread that commits needs it to begin a log.
+  // Without mutex_: the committing thread needs it to begin a log. The witness first: it must know
+  // before the log goes.
   status =
       witness_.RaiseFloor(behind.first_batch == 0 ? 0 : behind.first_batch - 1, behind.first_log);
   if (!status.ok()) return status;
@@ -342,6 +353,8 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
 
 IOStatus LedgerFileSystem::CreateDirIfMissing(const std::string& path, const IOOptions& options,
                                               IODebugContext* context) {
+  // RocksDB would look, and call a failed look a file in the directory's place. LOCK is held in it,
+  // so it exists.
   if (path == lock_->ledger_dir()) return CheckOurs();
   return FileSystemWrapper::CreateDirIfMissing(path, options, context);
 }
@@ -351,6 +364,8 @@ IOStatus LedgerFileSystem::LockFile(const std::string& path, const IOOptions& op
   if (path != lock_->ledger_dir() + "/LOCK") {
     return FileSystemWrapper::LockFile(path, options, lock, context);
   }
+  // RocksDB is told that it has the lock. A lock of its own would end when it closes LOCK, before
+  // Undo and StopHelpers.
   *lock = &shown_lock_;
   return CheckOurs();
 }
@@ -363,7 +378,7 @@ IOStatus LedgerFileSystem::UnlockFile(rocksdb::FileLock* lock, const IOOptions& 
 
 void LedgerFileSystem::LogClosed(uint64_t number, uint64_t bytes) {
   const std::lock_guard logs_lock(logs_mutex_);
-  // RocksDB may have deleted the log before.
+  // RocksDB may have deleted the log already.
   if (first_batches_.contains(number)) closed_logs_[number] = bytes;
 }
 
@@ -386,6 +401,7 @@ void LedgerFileSystem::WitnessSyncedLogs() {
   uint64_t batch = 0;
   {
     const std::lock_guard logs_lock(logs_mutex_);
+    // All batches before the first log that is not synced are on disk.
     for (const auto& [number, first] : first_batches_) {
       if (first > 0) batch = first - 1;
       if (!synced_logs_.contains(number)) break;
@@ -393,7 +409,7 @@ void LedgerFileSystem::WitnessSyncedLogs() {
     if (!unsynced_ || batch <= synced_to_) return;
     synced_to_ = batch;
   }
-  // The names of the logs must be on the disk, too.
+  // The logs' names must be on disk, too.
   if (SyncDirectoryOrReport().ok()) witness_.Advance(batch);
 }
 

@@ -1,24 +1,11 @@
-// LedgerFileSystem: what RocksDB may do to the files of a ledger that is served, and when.
+// LedgerFileSystem: the file system through which RocksDB writes a served ledger.
 //
-// - Nothing of a ledger is lost before it is proved. While RocksDB opens a database it writes a new
-//   manifest, deletes the files that the old one does not name, and cuts off what follows the last
-//   record of a log. If the old manifest is damaged, the deleted files are the ledger. So from
-//   BeginOpen on CURRENT keeps naming the old manifest, logs keep their ends, and files that were
-//   there before are not deleted. Accept, called when the ledger is proved, does all that. Undo,
-//   called when it was refused and the database is closed, removes what was made instead. A process
-//   that is killed in between leaves an old manifest and files beside it, which the next open
-//   removes at once (opening_mark.h).
-// - The ledger stays locked until its LedgerLock is destroyed. The process would lose the lock when
-//   RocksDB closes it, before Undo and StopHelpers. So RocksDB is told that it has the lock.
-// - Nothing is done to a ledger that is not ours. RocksDB makes, renames and deletes files by path.
-//   When another directory has taken the place of ours, these calls fail (IOFenced).
-// - The witness knows of an end before anything relies on it (witness_file.h): it is synced before
-//   a log is deleted that it calls deletable.
-// - A file that CURRENT names is there. RocksDB makes a manifest, renames CURRENT, and syncs the
-//   directory once for both. Where a file system does not keep their order, a power cut may leave
-//   the second alone. So the directory is synced before CURRENT is renamed, too.
-// - Logs are written over zeros where possible (log_file.h) and read without them (log_views.h).
-//   Manifests are written record by record (manifest_file.h).
+// - Nothing is lost before the ledger is proved: from BeginOpen on CURRENT, old files and log ends
+//   stay; Accept replaces and deletes; Undo removes what was made.
+// - RocksDB is told that it has the lock, which stays the LedgerLock's.
+// - Nothing is done to a ledger that is not ours: calls fail (IOFenced).
+// - The witness knows of an end before anything relies on it (witness_file.h).
+// - Logs are written over zeros (log_file.h), read through log_views.h; manifests: manifest_file.h.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_FILE_SYSTEM_H_
@@ -53,68 +40,62 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using Report = std::function<void(const rocksdb::IOStatus& failure, const std::string& doing)>;
 
-  // `lock` is that of the ledger; it outlives all calls. Logs are begun in spares of `spare_bytes`;
-  // 0: in new files. `log` gets a line for each spare that cannot be made; may be nullptr. `report`
-  // hears of failures beside RocksDB's calls, after which nobody knows what is on the disk.
+  // `lock`: of the ledger; outlives all calls. `spare_bytes`: size of spare logs; 0: none. `log`: a
+  // line for each spare not made; may be nullptr. `report`: hears of failures beside RocksDB's
+  // calls, after which the disk's state is unknown.
   LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const LedgerLock* lock,
                    uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr,
                    Report report = nullptr);
 
-  // The first call, when there is a ledger with a CURRENT file. Removes the files that a killed
-  // open left, whose names `removed` gets, and notes from now on what this open makes.
+  // The first call, if CURRENT exists: removes files of a killed open, named in `removed`, and
+  // notes this open's from now on.
   rocksdb::IOStatus MarkOpening(std::vector<std::string>* removed);
-  // See LogViews. REQUIRES: BeginOpen was not called.
+  // REQUIRES: before BeginOpen.
   void HideLogs(HiddenLogs hidden) { views_->Hide(std::move(hidden)); }
-  // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
+  // REQUIRES: CURRENT exists; not open yet.
   void BeginOpen();
   // RocksDB has read the logs.
   void LogsRead() { views_->EndReading(); }
-  // Ends what BeginOpen began, if it was called. From now on the ledger is written. Data files have
-  // all batches up to `batch_number`, the last. With `unsynced`, later batches are answered before
-  // they are on the disk. After a failure it may be unknown which manifest CURRENT names: both
-  // stay, and no later call changes that.
+  // Ends BeginOpen, if called; the ledger may be written. Data files have all up to `batch_number`.
+  // `unsynced`: later batches are answered unsynced. After a failure CURRENT may be either
+  // manifest: both stay for good.
   rocksdb::IOStatus Accept(uint64_t batch_number = 0, bool unsynced = false);
   // REQUIRES: the database is closed.
   void Undo();
-  // The next five: the writer.
-  //
-  // Batch `batch_number` is about to be written to the log. `durable` may be called when it is on
-  // the disk (durable_notice.h), and outlives Ended.
+  // The next five: the writer. Batch `batch_number` is about to be logged. `durable` may be called
+  // when it is on disk, and outlives Ended.
   void Begun(uint64_t batch_number, const std::function<void()>& durable = {}) {
     begun_ = batch_number;
     notice_.Begin(durable);
   }
-  // The write is over. With `durable` it has succeeded, and the batch is on the disk.
+  // The write is over; `durable`: successful and on disk.
   void Ended(bool durable) { notice_.End(durable); }
-  // Batch `batch_number` is in the log, and on the disk if it is `durable`.
+  // The batch is in the log; `durable`: on disk.
   void Committed(uint64_t batch_number, bool durable);
-  // All that was committed is on the disk.
+  // All commits are on disk.
   void Synced() { witness_.Advance(committed_); }
-  // All that was answered is on the disk, and so will be all that is answered from now on. The
-  // witness says so when it returns.
+  // All answers are on disk from now on; the witness says so on return.
   rocksdb::IOStatus EndUnsynced() { return witness_.EndUnsynced(); }
-  // All that was committed is in data files.
+  // Data files have all commits.
   rocksdb::IOStatus Flushed() { return witness_.RaiseFloor(committed_); }
 
-  // The database is about to be closed.
+  // Before the database is closed.
   void BeginStop() { spares_.BeginStop(); }
-  // Ends what runs beside RocksDB, removes the spare log, and writes the witness. REQUIRES: the
-  // database is closed.
+  // Ends the helper threads, removes the spare, writes the witness. REQUIRES: the database is
+  // closed.
   void StopHelpers();
 
-  // What somebody else has done to a log that is in use, as "PATH was removed"; empty: nothing.
-  // Misses a cut behind the end that the look before knew of, if the log has grown again. The
-  // writer, while nothing is committed.
+  // Harm to a log in use, as "PATH was removed"; empty: none. Misses a cut of bytes new since the
+  // last look, if regrown. The writer, while nothing is committed.
   std::string FindHarmedLog();
 
-  // What deleted files still take of the disk, and give back within seconds.
+  // Bytes of deleted files, free within seconds.
   uint64_t BytesToFree() { return freed_.bytes_left(); }
-  // See FreedFiles.
   void FreeAtOnce(bool on) { freed_.FreeAtOnce(on); }
 
   // What shows RocksDB the logs.
   const LogViews& views() const { return *views_; }
-  // The file system below, which shows files as they are.
+  // Shows files as they are.
   rocksdb::FileSystem* disk() const { return views_->target(); }
 
   const char* Name() const override { return "nowcalls.LedgerFileSystem"; }
@@ -129,8 +110,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                                rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* context) override;
-  // The ledger's own directory is there, since its LOCK is held: RocksDB need not look, and call a
-  // look that failed a file in its place.
+  // OK for the ledger's directory: LOCK is held in it.
   rocksdb::IOStatus CreateDirIfMissing(const std::string& path, const rocksdb::IOOptions& options,
                                        rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
@@ -148,21 +128,21 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus SyncDirectory();
   rocksdb::IOStatus SyncDirectoryOrReport();
   rocksdb::IOStatus ReplaceCurrent();
-  // What happened to log `number`. Synced: all that it has so far is on the disk.
+  // Synced: all of log `number` so far is on disk.
   void LogAppended(uint64_t number, uint64_t bytes);
   void LogSynced(uint64_t number);
   void LogClosed(uint64_t number, uint64_t bytes);
-  // Tells the witness of closed logs that were synced. RocksDB syncs them before the manifest names
-  // data files of their batches.
+  // Tells the witness of synced closed logs: RocksDB syncs them before the manifest names their
+  // data.
   void WitnessSyncedLogs();
-  // What follows a log that is deleted: the next log and its first batch. Zeros: there is none.
+  // Follows a deleted log: next log and its first batch; zeros: none.
   struct LogsBehind {
     uint64_t first_log = 0;
     uint64_t first_batch = 0;
     std::optional<uint64_t> closed_bytes;  // The deleted log's own length, if it was closed.
   };
   LogsBehind ForgetLog(uint64_t number);
-  // What was appended to each log that is in use.
+  // Bytes appended to each log in use.
   std::map<uint64_t, uint64_t> LogBytes();
 
   const LedgerLock* const lock_;
@@ -171,7 +151,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   const Report report_;
   const std::shared_ptr<LogViews> views_;
   std::mutex directory_mutex_;
-  // The ledger's directory, open from its first sync on. Set once, guarded by directory_mutex_.
+  // Open from the first sync on. Set once, guarded by directory_mutex_.
   std::unique_ptr<rocksdb::FSDirectory> directory_;
   OpeningMark mark_;
   SpareLogs spares_;
@@ -194,11 +174,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::set<std::string> doomed_;  // To be deleted by Accept.
   std::string next_current_;      // The file that is to be CURRENT; empty: none.
 
-  // Taken after mutex_, and held across no call: commits sync a log while RocksDB makes or renames
-  // a file, which may take long.
+  // Locked after mutex_; held across no call, since commits sync while files are made.
   std::mutex logs_mutex_;
-  // The first batch of each log that was made; 0 until Accept. Guarded by logs_mutex_, as are the
-  // next four.
+  // First batch of each new log; 0 until Accept. Guarded by logs_mutex_, as are the next four.
   std::map<uint64_t, uint64_t> first_batches_;
   std::set<uint64_t> synced_logs_;            // Closed logs that are on the disk.
   uint64_t synced_to_ = 0;                    // The last batch that the witness heard of by them.

@@ -17,7 +17,7 @@ using ledger::Family;
 // Of each data file.
 constexpr size_t kReadaheadBytes = 256 * 1024;
 
-// At the first row of a family from `lower` on. Any thread.
+// At a family's first row from `lower` on. Thread: any.
 std::unique_ptr<rocksdb::Iterator> NewReader(const Database& database, Family family,
                                              const std::string& lower) {
   rocksdb::ReadOptions read;
@@ -44,23 +44,24 @@ StoreError ReadError(const Database& database, Family family, const rocksdb::Sta
 
 Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor) {
   const AssertionsMeanDamage reading;
+  // Only damage is shown to the visitor. A failed read in disguise ends the load.
   const auto unread = [&database, visitor](Family family, const Status& read) -> Status {
     if (read.code() != StatusCode::kCorruption) return read;
     NOWCALLS_RETURN_IF_ERROR(database.CheckAllRead());
     return visitor->OnUnreadable(family, read);
   };
-  // The meta family first: its watermark says where the tokens begin.
+  // Meta first: its watermark tells where tokens begin. Without it, all tokens are shown.
   MetaRows meta;
   const Status meta_read = ReadMeta(database, &meta);
   if (!meta_read.ok()) NOWCALLS_RETURN_IF_ERROR(unread(Family::kMeta, meta_read));
   const bool all = from == LoadFrom::kBeginning || !meta_read.ok();
   const std::string lower = all ? "" : ledger::TokenKeyLowerBound(meta.WatermarkMs());
 
-  // A thread reads the other families ahead, from here on.
+  // From here on a thread reads the other families ahead.
   std::vector<Family> families;
   std::vector<ReadAhead::Open> opens;
   for (const Family family : ledger::kLoadOrder) {
-    // One that the ledger lacks holds nothing.
+    // An absent family holds nothing.
     if (family == Family::kMeta || database.HandleOf(family) == nullptr) continue;
     families.push_back(family);
     opens.emplace_back([&database, family, begin = IsTokenFamily(family) ? lower : ""] {
@@ -78,7 +79,7 @@ Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visito
     if (part->status.ok()) continue;
     NOWCALLS_RETURN_IF_ERROR(unread(family, ReadError(database, family, part->status)));
   }
-  // RocksDB may have gone on without what it could not read.
+  // RocksDB may have gone on without unreadable parts.
   return database.CheckAllRead();
 }
 

@@ -1,6 +1,6 @@
-// How a ledger is read as a whole: every row of every family becomes a call of the visitor.
+// Loads a whole ledger: each row becomes a call of the visitor.
 //
-// Thread: one; it starts another while it runs (read_ahead.h).
+// Thread: one; starts another (read_ahead.h).
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_LOAD_H_
 #define NOWCALLS_STORE_ROCKS_LEDGER_LOAD_H_
 
@@ -15,10 +15,10 @@ enum class LoadFrom {
   kBeginning,  // A tool looks at every row: one below the watermark is what a verifier is after.
 };
 
-// Shows the ledger to `visitor`, in the order of LedgerVisitor.
+// In the order of LedgerVisitor.
 Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor);
 
-// What became of reading a family.
+// The error of reading a family.
 StoreError ReadError(const Database& database, ledger::Family family,
                      const rocksdb::Status& status);
 

@@ -29,7 +29,7 @@ struct LedgerReader::Impl {
   Impl(const std::string& ledger_dir, ReadMode read_mode)
       : mode(read_mode), database(ledger_dir, RocksStoreOptions().write_buffer_bytes) {}
 
-  // Opens the ledger in `mode`, with all its checks. kNotFound: it was never finished.
+  // Opens the ledger in `mode`, with all checks. kNotFound: never finished.
   Status Open();
 
   const ReadMode mode;
@@ -45,14 +45,14 @@ Status LedgerReader::Impl::Open() {
     if (!frozen.ok()) return frozen.status();
     shown = *frozen;
   }
-  // Before RocksDB looks: is there a log, and where do the logs end?
+  // Before RocksDB looks: is there a log, and where do logs end?
   NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(shown.get(), dir));
   BatchProof proof(dir);
   NOWCALLS_RETURN_IF_ERROR(proof.Prepare(shown.get()));
   const auto views = std::make_shared<LogViews>(shown, LogViews::State::kAtRest);
   views->Hide(proof.hidden());
   database.SetFailedRead([shown = views.get()] { return shown->FailedRead(); });
-  // RocksDB replays the logs that it is shown into memory.
+  // RocksDB replays the shown logs into memory.
   std::unique_ptr<rocksdb::Env> env = std::make_unique<LedgerEnv>(rocksdb::NewCompositeEnv(views));
   rocksdb::DBOptions options = ReaderDbOptions();
   options.env = env.get();
@@ -62,7 +62,7 @@ Status LedgerReader::Impl::Open() {
                                           "open the ledger for reading");
   views->EndReading();
   NOWCALLS_RETURN_IF_ERROR(opened);
-  // What was opened is a whole ledger, or one that was never finished.
+  // A whole ledger, or one never finished.
   const Result<uint32_t> version = database.FormatVersion();
   if (!version.ok()) return version.status();
   if (*version == 0) {
@@ -83,6 +83,7 @@ Result<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& data
   NOWCALLS_RETURN_IF_ERROR(CheckDataDir(data_dir));
   const AssertionsMeanDamage reading;
   const std::string dir = LedgerDir(data_dir);
+  // The mode follows the holder of the moment; a server that comes or goes disturbs the open.
   for (int attempt = 1;; ++attempt) {
     NOWCALLS_RETURN_IF_ERROR(CheckLedgerPresent(dir));
     const Result<LedgerHolder> holder = FindLedgerHolder(data_dir);
@@ -91,7 +92,7 @@ Result<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& data
     const std::string before = ManifestState(dir);
     auto impl = std::make_unique<Impl>(dir, is_held ? ReadMode::kBesideServer : ReadMode::kAtRest);
     const Status opened = impl->Open();
-    // A server that started meanwhile may have taken files away under the open.
+    // A server that started meanwhile may have deleted files under the open.
     bool is_disturbed = !is_held && ManifestState(dir) != before;
     if (!is_held && !is_disturbed && !opened.ok()) {
       const Result<LedgerHolder> now = FindLedgerHolder(data_dir);

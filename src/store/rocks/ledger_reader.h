@@ -1,4 +1,4 @@
-// LedgerReader: a ledger opened by a tool that is not its server. Changes nothing in its directory.
+// LedgerReader: a ledger opened by a tool beside or without its server. Changes nothing on disk.
 //
 // Thread: one.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_READER_H_
@@ -22,24 +22,23 @@ enum class ReadMode {
 
 class LedgerReader : public LedgerSource, public CopySource {
  public:
-  // kBesideServer when FindLedgerHolder names somebody, kAtRest otherwise. kNotFound when there is
-  // no ledger, kInvalidArgument when `data_dir` cannot be a data directory, kUnavailable when a
-  // busy server changes the ledger faster than it can be read, else as RocksStore::Open.
+  // kBesideServer if FindLedgerHolder finds a holder. kNotFound: no ledger; kInvalidArgument: no
+  // data directory; kUnavailable: a server changes it too fast; else as RocksStore::Open.
   static Result<std::unique_ptr<LedgerReader>> Open(const std::string& data_dir);
-  // The ledger whose lock this process has, so that nobody writes it: kAtRest.
+  // kAtRest: this process holds the lock.
   static Result<std::unique_ptr<LedgerReader>> Open(const LedgerLock& lock);
 
   ~LedgerReader() override;
 
-  // Shows all tokens, where a server's Load starts at the watermark.
+  // All tokens, also below the watermark.
   Status Load(LedgerVisitor* visitor) override;
 
-  // kFailedPrecondition with kBesideServer: the server makes backups.
+  // kFailedPrecondition if kBesideServer: servers make backups.
   Result<std::vector<CopiedFile>> CopyTo(const std::string& to,
                                          const std::atomic<bool>& stop) const override;
 
   ReadMode mode() const;
-  // What an operator should know of what was opened though it was not refused, as sentences.
+  // Sentences for the operator about what was accepted.
   const std::vector<std::string>& notes() const;
 
  private:

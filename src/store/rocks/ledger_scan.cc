@@ -37,7 +37,7 @@ void LedgerScan::Step(const ledger::ScanRequest& request, ledger::ScanResult* re
   }
   for (const Family family : ledger::kTokenFamilies) {
     if (!walk.Visits(family)) continue;
-    // Go on where the step before ended, or begin with this family.
+    // Go on where the last step ended, or begin with this family.
     if (GoesOn(cursor.get(), request, family)) {
       cursor->it->Next();
     } else {
@@ -49,7 +49,7 @@ void LedgerScan::Step(const ledger::ScanRequest& request, ledger::ScanResult* re
     for (; it->Valid(); it->Next()) {
       if (!walk.Take(family, AsView(it->key()))) break;
     }
-    // The step is over, and the walk is not: keep the iterator for the next step.
+    // The step is over, the walk is not: keep the iterator.
     if (result->more) {
       cursor->lower_ms = request.lower_ms;
       cursor->upper_ms = request.upper_ms;
@@ -57,6 +57,7 @@ void LedgerScan::Step(const ledger::ScanRequest& request, ledger::ScanResult* re
       cursor_ = std::move(cursor);
       return;
     }
+    // An undecodable key ends the walk; the iterator goes with it.
     if (!result->status.ok()) return;
     result->status = FromRocks(
         it->status(), "scan column family " + std::string(FamilyName(family)), database_.dir());

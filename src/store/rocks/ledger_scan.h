@@ -1,4 +1,4 @@
-// LedgerScan: walks the expired tokens of a database, step by step.
+// LedgerScan: walks a database's expired tokens, step by step.
 //
 // Thread: scan.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_SCAN_H_
@@ -21,14 +21,12 @@ class LedgerScan {
   // `database` outlives it.
   explicit LedgerScan(const Database* database) : database_(*database) {}
 
-  // See Tables::Scan.
   void Step(const ledger::ScanRequest& request, ledger::ScanResult* result);
-  // Lets go of what it has of the database. REQUIRES: no Step is under way.
+  // Gives up its iterator. REQUIRES: no Step is under way.
   void Stop() { cursor_.reset(); }
 
  private:
-  // The iterator of a walk between two steps. Making one over a memtable sorts it, tens of
-  // milliseconds for a full one, so a walk of many steps must pay for that only once.
+  // A walk's iterator between steps: making one sorts the memtable, tens of milliseconds.
   struct Cursor {
     KeyRange range;
     rocksdb::Slice lower;  // Into `range`; RocksDB keeps pointers to these two.
@@ -40,7 +38,7 @@ class LedgerScan {
   };
 
   std::unique_ptr<Cursor> NewCursor(ledger::Family family, KeyRange range) const;
-  // Whether `cursor` stands where the step before `request` ended, in `family`.
+  // Whether `cursor` stands at the end of the step before `request`, in `family`.
   static bool GoesOn(const Cursor* cursor, const ledger::ScanRequest& request,
                      ledger::Family family);
 

@@ -12,25 +12,29 @@
 #include "store/disk/store_error.h"
 #include "store/log/log_views.h"
 
+// A killed open leaves files as large as the logs' content. With too little memory, or an impatient
+// supervisor, each start would leave more and fill the disk. No client was answered because of
+// them.
+
 namespace nowcalls::store {
 namespace {
 
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// The inode of a file; nothing when there is none.
+// Inode of a regular file; nothing without one.
 std::optional<uint64_t> InodeOf(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   return info.st_ino;
 }
 
-// A line is some text, a space and the checksum of the text.
+// A line: text, a space, the text's checksum. A torn or foreign line names no file.
 std::string Line(const std::string& text) {
   return text + " " + std::to_string(Crc32c(text)) + "\n";
 }
 
-// "NAME INODE": neither has a space in it.
+// "NAME INODE"; neither contains a space.
 std::string MadeText(const std::string& name, uint64_t inode) {
   return name + " " + std::to_string(inode);
 }
@@ -44,7 +48,7 @@ IOStatus OpeningMark::Begin(const std::function<IOStatus()>& may_delete,
                             std::vector<std::string>* removed) {
   const std::string head = Head();
   if (head.empty()) return IOStatus::OK();
-  // A mark that cannot be read names no file, so nothing is removed.
+  // An unreadable mark names no file: nothing is removed.
   std::string text;
   if (!rocksdb::ReadFileToString(files_, path_, &text).ok()) text.clear();
   IOStatus status = RemoveMade(text, head, may_delete, removed);
@@ -62,6 +66,7 @@ IOStatus OpeningMark::Made(const std::string& path) {
   return file_->Append(line, IOOptions(), nullptr);
 }
 
+// Callers remove the mark before CURRENT changes, then sync the directory.
 IOStatus OpeningMark::Remove() {
   IOStatus closed;
   if (file_ != nullptr) closed = file_->Close(IOOptions(), nullptr);
@@ -70,8 +75,8 @@ IOStatus OpeningMark::Remove() {
   return IsAbsent(removed) || removed.ok() ? closed : removed;
 }
 
-// Names the ledger and its state. No open changes any of this before it is accepted. Empty when it
-// cannot be told.
+// Names the ledger and its state, which no open changes before it is accepted: CURRENT's manifest,
+// its size, the database's identity. Empty if unknown.
 std::string OpeningMark::Head() const {
   const std::string manifest = ManifestState(dir_);
   if (manifest.empty()) return {};
@@ -83,6 +88,7 @@ std::string OpeningMark::Head() const {
 IOStatus OpeningMark::RemoveMade(std::string_view text, const std::string& head,
                                  const std::function<IOStatus()>& may_delete,
                                  std::vector<std::string>* removed) {
+  // Another state: somebody brought other files here, or an open was accepted.
   if (!text.starts_with(head)) return IOStatus::OK();
   text.remove_prefix(head.size());
   for (;;) {
@@ -93,9 +99,11 @@ IOStatus OpeningMark::RemoveMade(std::string_view text, const std::string& head,
     const std::string name = line.substr(0, line.find(' '));
     if (name.find('/') != std::string::npos) continue;  // No open wrote this.
     const std::string path = dir_ + "/" + name;
+    // Only the very file that was made: another of its name has another inode.
     const std::optional<uint64_t> inode = InodeOf(path);
     if (!inode.has_value() || line != Line(MadeText(name, *inode))) continue;
     bool content = false;
+    // A log with content was not made by an unaccepted open: none writes a record.
     IOStatus status = IsLog(name) ? HasContent(path, &content) : IOStatus::OK();
     if (content) continue;
     if (status.ok()) status = may_delete();
@@ -105,7 +113,7 @@ IOStatus OpeningMark::RemoveMade(std::string_view text, const std::string& head,
   }
 }
 
-// Whether there is anything but zeros.
+// Whether any byte is not zero.
 IOStatus OpeningMark::HasContent(const std::string& path, bool* content) const {
   std::unique_ptr<rocksdb::FSSequentialFile> file;
   IOStatus status = files_->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr);

@@ -8,7 +8,7 @@
 namespace nowcalls::store {
 namespace {
 
-// Nobody reads RocksDB's counters, which cost some 20 ns a row.
+// Nobody reads RocksDB's counters, some 20 ns a row.
 void DisableCounters() { rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable); }
 
 }  // namespace
@@ -57,6 +57,7 @@ const ReadAhead::Part* ReadAhead::Next() {
 
 ReadAhead::Part* ReadAhead::Take() {
   std::unique_lock lock(mutex_);
+  // The bound stops the thread, so memory stays below kPartsMax parts.
   changed_.wait(lock, [this] { return stopped_ || !free_.empty() || parts_.size() < kPartsMax; });
   if (stopped_) return nullptr;
   if (free_.empty()) return parts_.emplace_back(std::make_unique<Part>()).get();
@@ -77,6 +78,7 @@ bool ReadAhead::Read(size_t source, rocksdb::Iterator* it) {
     if (part == nullptr) return false;
     part->source = source;
     part->rows.Fill(it);
+    // A failure comes with the source's last rows: the caller sees all rows before it.
     part->status = it->Valid() ? rocksdb::Status::OK() : it->status();
     Show(part);
   } while (it->Valid());

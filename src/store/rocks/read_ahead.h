@@ -1,11 +1,7 @@
-// ReadAhead: the rows of several sources, read by a thread of its own while the caller works on the
-// rows before.
+// ReadAhead: rows of several sources, read in order by a thread, "nc-load", ahead of the caller.
 //
-// Thread: one, which constructs, calls and destroys it. Its own thread, "nc-load", opens and reads
-// the sources, one behind the other.
-//
-// Memory: kPartsMax parts of RowBlock::kBytesEnough and 8 bytes a row, some 10 MiB; fewer while the
-// caller keeps up.
+// Thread: one caller. Memory: kPartsMax parts of RowBlock::kBytesEnough and 8 bytes a row, some 10
+// MiB.
 #ifndef NOWCALLS_STORE_ROCKS_READ_AHEAD_H_
 #define NOWCALLS_STORE_ROCKS_READ_AHEAD_H_
 
@@ -26,16 +22,16 @@
 
 namespace nowcalls::store {
 
-// Keys and values, copied.
+// Copied keys and values.
 class RowBlock {
  public:
   static constexpr size_t kBytesEnough = 128 * 1024;
   static constexpr size_t kRowBytes = 1024;  // Most rows have less.
 
-  // Takes rows off `it` until there are enough of them, or no more.
+  // Takes rows off `it` until full or at the end.
   void Fill(rocksdb::Iterator* it);
 
-  // Calls visit(key, value) for each row, until it returns something that is not ok.
+  // Calls visit(key, value) until a result is not ok.
   template <typename Visit>
   auto ForEach(const Visit& visit) const {
     decltype(visit({}, {})) result;
@@ -56,33 +52,33 @@ class RowBlock {
 
 class ReadAhead {
  public:
-  // How far the thread may be ahead: the caller may be busy with something else at first.
+  // Bound of the lead: the caller may be busy at first.
   static constexpr size_t kPartsMax = 64;
 
-  // An iterator where the rows of a source begin. Called once.
+  // Makes an iterator at the source's first row. Called once.
   using Open = std::function<std::unique_ptr<rocksdb::Iterator>()>;
 
-  // Some rows of one source. Each source has at least one part.
+  // Rows of one source; each source has a part.
   struct Part {
     size_t source = 0;  // Its place among those given.
     RowBlock rows;
     rocksdb::Status status;  // Not ok: the source failed behind these rows, which are its last.
   };
 
-  // The sources are shown in their order.
+  // Shows the sources in order.
   explicit ReadAhead(std::vector<Open> sources);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // The next rows, good until the next call; nullptr after the last of the last source.
+  // Rows, valid until the next call; nullptr at the end.
   const Part* Next();
 
  private:
   void Run();
-  // False: nobody wants more.
+  // False: stopped.
   bool Read(size_t source, rocksdb::Iterator* it);
-  // A part to fill; nullptr: nobody wants more.
+  // A part to fill; nullptr: stopped.
   Part* Take();
   void Show(Part* part);
 

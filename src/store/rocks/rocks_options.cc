@@ -20,11 +20,11 @@ namespace nowcalls::store {
 namespace {
 
 constexpr size_t kBlockCacheBytes = 8 * 1024 * 1024;
-// One damaged sector takes a block from a repair: 65 tokens.
+// A damaged sector takes a block from a repair: 65 tokens.
 constexpr size_t kTableBlockBytes = 4 * 1024;
 constexpr uint64_t kBytesPerSync = 1024 * 1024;
-// RocksDB slows commits down to 16 MB/s when all but one are full. Three waited for their flush
-// while a million tokens were acquired.
+// RocksDB slows commits to 16 MB/s when all but one are full. Three waited for their flush while a
+// million tokens were acquired.
 constexpr int kWriteBuffersMax = 6;
 
 class BackgroundListener : public rocksdb::EventListener {
@@ -34,19 +34,19 @@ class BackgroundListener : public rocksdb::EventListener {
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     if (!report_ || reported_.exchange(true)) return;
-    // A compaction may have failed to read.
+    // A compaction may also have failed to read.
     const bool compacts = reason == rocksdb::BackgroundErrorReason::kCompaction;
     report_(FromRocks(*error,
                       std::string(compacts ? "compact" : "write") + " the ledger in the background",
                       dir_));
   }
-  // On a full disk RocksDB waits for room and then tries again, whatever max_bgerror_resume_count.
+  // On a full disk RocksDB would wait and retry, whatever max_bgerror_resume_count says.
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
                             bool* auto_recovery) override {
     *auto_recovery = false;
   }
-  // Both run on the threads that flush and compact, which the commit thread may have started.
-  // Compactions have stepped back further (ServerLedger).
+  // Flush and compaction threads may have been started by the commit thread. Compactions step back
+  // further (ServerLedger).
   void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
     UseCpusOfProcess();
     StepBack();
@@ -70,17 +70,16 @@ class NoLog : public rocksdb::Logger {
 rocksdb::DBOptions CommonDbOptions() {
   rocksdb::DBOptions db;
   db.paranoid_checks = true;
-  // The default, point-in-time recovery, takes damage in the middle of the log for its end and so
-  // drops acknowledged batches without a word. This mode forgives only what a crash leaves behind:
-  // a record that is cut short at the very end.
+  // The default, point-in-time recovery, takes damage in a log for its end and silently drops
+  // acknowledged batches. This mode forgives a crash only: a record cut short at the very end.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   // Every file stays open: no sweep waits for an open.
   db.max_open_files = -1;
-  // At open each family would start sixteen threads, for a handful of files.
+  // Each family would start sixteen threads at open, for a handful of files.
   db.max_file_opening_threads = 1;
-  // Our memtable takes no concurrent writers; there is only one anyway.
+  // Our memtable takes one writer, and there is only one.
   db.allow_concurrent_memtable_write = false;
-  // Counts also what the memtable leaves out of a flush; it counts itself (append_memtable.h).
+  // RocksDB's count would miss pairs left out of a flush; the table counts (append_memtable.h).
   db.flush_verify_memtable_count = false;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
@@ -92,19 +91,19 @@ rocksdb::DBOptions CommonDbOptions() {
 rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::string& dir,
                                    std::function<void(const Status&)> report) {
   rocksdb::DBOptions db = CommonDbOptions();
-  // After a failed write nobody knows what is on the disk, so nothing is tried again: the process
-  // ends and recovery decides.
+  // After a failed write the disk's state is unknown: nothing is retried, the process ends,
+  // recovery decides.
   db.max_bgerror_resume_count = 0;
   db.listeners.push_back(std::make_shared<BackgroundListener>(std::move(report), dir));
-  // One rarely written family would pin the log for ever; this bounds the replay at start.
+  // A rarely written family would pin the log for ever; this bounds the replay.
   db.max_total_wal_size = options.wal_bytes_max;
-  // Logs that were kept would pile up where a server crashes and is started again and again.
+  // Recovered logs would pile up under a crashing server and its supervisor.
   db.avoid_flush_during_recovery = false;
-  // A flush of tokens takes some 100 ms, and many times that on busy processors. With one thread
-  // the history's memtables, 8 MB each, piled up behind it until RocksDB held commits up.
+  // A flush of tokens takes 100 ms, many times that on busy processors. With one thread the
+  // history's memtables, 8 MB each, piled up until RocksDB held commits up.
   db.max_background_flushes = 2;
   db.max_background_compactions = 1;
-  // Families need no common flush, because the log is always on and replayed behind each.
+  // Families need no common flush: the log is replayed behind each.
   db.atomic_flush = false;
   db.manual_wal_flush = false;
   db.use_fsync = false;
@@ -113,11 +112,12 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
   db.unordered_write = false;
   db.two_write_queues = false;
   db.wal_compression = rocksdb::kNoCompression;
+  // A recycled log cannot tell a damaged record from an older one.
   db.recycle_log_file_num = 0;
-  // Flushed files trickle to the disk, so that no commit waits behind a burst of them.
+  // Flushed files trickle to the disk, so no commit waits behind a burst.
   db.bytes_per_sync = kBytesPerSync;
   db.max_manifest_file_size = options.manifest_bytes_max;
-  // RocksDB's own log. Its level would depend on how the library was built.
+  // RocksDB's own log; its level would depend on the library's build.
   db.info_log = std::make_shared<InfoLog>(dir);
   db.info_log_level = rocksdb::InfoLogLevel::INFO_LEVEL;
   return db;
@@ -133,11 +133,11 @@ rocksdb::DBOptions ReaderDbOptions() {
 rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes,
                                            std::shared_ptr<AppendMemtableFactory> memtables) {
   rocksdb::ColumnFamilyOptions family;
-  // The price is a sort for each iterator, which the small buffer bounds.
+  // The price is a sort for each iterator, bounded by the small buffer.
   family.memtable_factory = std::move(memtables);
   family.write_buffer_size = write_buffer_bytes;
   family.max_write_buffer_number = kWriteBuffersMax;
-  // Integers do not compress, and the hot path never reads, so no filter and hardly any cache.
+  // Integers do not compress, and the hot path never reads: no filter, hardly any cache.
   family.compression = rocksdb::kNoCompression;
   family.bottommost_compression = rocksdb::kDisableCompressionOption;
   rocksdb::BlockBasedTableOptions table;
@@ -156,10 +156,10 @@ rocksdb::WriteOptions CommitOptions(Durability durability) {
 }
 
 uint64_t SpareLogBytes(const RocksStoreOptions& options) {
-  // Only a commit that waits for the disk gains by them. Without a sync for each batch a power cut
-  // could leave zeros before whole batches; a file that grows just ends earlier.
+  // Only commits that wait for the disk gain. Unsynced, a power cut could leave zeros before whole
+  // batches; a growing file just ends earlier.
   if (options.durability != Durability::kSync) return 0;
-  // A log is about as long as the memtable that it feeds.
+  // A log is about as long as its memtable.
   return options.write_buffer_bytes;
 }
 

@@ -1,4 +1,4 @@
-// Every RocksDB option that nowcalls sets, with its reason in rocks_options.cc.
+// RocksDB's options; reasons in rocks_options.cc.
 #ifndef NOWCALLS_STORE_ROCKS_ROCKS_OPTIONS_H_
 #define NOWCALLS_STORE_ROCKS_ROCKS_OPTIONS_H_
 
@@ -14,21 +14,21 @@
 
 namespace nowcalls::store {
 
-// Of a server, but for its `env`. `report` is told of the first background error, on a thread of
-// RocksDB, in a message that names `dir`.
+// Of a server, without `env`. `report` hears of the first background error, on RocksDB's thread,
+// naming `dir`.
 rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::string& dir,
                                    std::function<void(const Status&)> report);
 
-// Of a tool that reads, in either ReadMode. Writes no file, not even RocksDB's own log.
+// Of a reading tool. Writes no file, not even LOG.
 rocksdb::DBOptions ReaderDbOptions();
 
-// Of every column family.
+// Of every family.
 rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes,
                                            std::shared_ptr<AppendMemtableFactory> memtables);
 
 rocksdb::WriteOptions CommitOptions(Durability durability);
 
-// The size of the files of zeros that logs are begun in; 0: none.
+// Size of spare logs; 0: none.
 uint64_t SpareLogBytes(const RocksStoreOptions& options);
 
 }  // namespace nowcalls::store

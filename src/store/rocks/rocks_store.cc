@@ -34,10 +34,10 @@ struct RocksStore::Impl {
   void FailInBackground(const Status& failure);
   // Whether batch `number` may be written. A failure ends the store.
   const Status& CheckMayCommit(uint64_t number);
-  // Has the batch in RocksDB when it returns Ok, and on the disk if `sync`.
+  // Ok: the batch is in RocksDB, and on disk if `sync`.
   Status Write(const ledger::SealedBatch& batch, bool sync, const std::function<void()>& durable);
   Status FlushAll();
-  // A failure, once all changes are in data files, when somebody has harmed a log that is in use.
+  // Fails if a log in use was harmed, after all changes are in data files.
   Status CheckLogs();
 
   Database& database() { return ledger.database(); }
@@ -90,7 +90,7 @@ const Status& RocksStore::Impl::CheckMayCommit(uint64_t number) {
 
 Status RocksStore::Impl::Write(const ledger::SealedBatch& batch, bool sync,
                                const std::function<void()>& durable) {
-  // RocksDB's form takes about as much room as the records do.
+  // RocksDB's form takes about as much room as the records.
   WriteBatchBuilder builder(family_numbers, batch.records().size() * 5 / 4);
   NOWCALLS_RETURN_IF_ERROR(ledger::ApplyRecords(batch.records(), &builder));
   builder.LogData(ledger::EncodeLogData(batch.number()));
@@ -111,7 +111,7 @@ Status RocksStore::Impl::FlushAll() {
   return FromRocks(ledger.files().Flushed(), "write the witness", database().dir());
 }
 
-// What a log held is in memory, too, so nothing need be lost with it.
+// A log's content is in memory, too, so its loss need not lose anything.
 Status RocksStore::Impl::CheckLogs() {
   const std::string harmed = ledger.files().FindHarmedLog();
   if (harmed.empty()) return {};
@@ -156,6 +156,7 @@ Status RocksStore::Load(LedgerVisitor* visitor) {
 Status RocksStore::Accept() {
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
   NOWCALLS_RETURN_IF_ERROR(impl_->ledger.Accept());
+  // Families last: a ledger refused before this keeps its old format.
   NOWCALLS_RETURN_IF_ERROR(impl_->database().MakeFamilies());
   impl_->family_numbers = impl_->database().NumbersOfFamilies();
   return {};
@@ -164,11 +165,11 @@ Status RocksStore::Accept() {
 Status RocksStore::CommitTelling(const ledger::SealedBatch& batch,
                                  const std::function<void()>& durable) {
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
-  // Once `durable` was called, the batch belongs to somebody else.
+  // After `durable` the batch may belong to another owner.
   const uint64_t number = batch.number();
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckMayCommit(number));
 
-  // The first batch of a process is synced in every mode, and ends what waited for the start.
+  // A process's first batch is always synced, and ends the waiting of the start.
   const bool is_first = !impl_->has_committed;
   if (is_first) impl_->ledger.LetCompactionsIn();
   const bool sync = is_first || impl_->write_options.sync;
@@ -178,7 +179,7 @@ Status RocksStore::CommitTelling(const ledger::SealedBatch& batch,
     return impl_->failed;
   }
 
-  // Tell the witness. With `sync`, all later batches are on the disk when they are answered.
+  // With `sync`, all later batches are on disk when answered: the witness hears it once.
   impl_->has_committed = true;
   impl_->last_batch = number;
   impl_->ledger.files().Committed(number, sync);
@@ -186,7 +187,7 @@ Status RocksStore::CommitTelling(const ledger::SealedBatch& batch,
     impl_->failed = FromRocks(impl_->ledger.files().EndUnsynced(), "write the witness",
                               impl_->database().dir());
   }
-  // RocksDB takes batches behind some failures: a compaction without space is one.
+  // RocksDB takes batches after some failures, such as a compaction without space.
   return impl_->CheckFailed();
 }
 
@@ -227,15 +228,15 @@ Status RocksStore::CheckPlace() {
 std::optional<uint64_t> RocksStore::FreeBytes() {
   if (!impl_->is_open()) return std::nullopt;
   LedgerFileSystem& files = impl_->ledger.files();
-  // First, or what is freed between the two looks would be in neither.
+  // First, or bytes freed between the two looks would count in neither.
   const uint64_t to_free = files.BytesToFree();
   uint64_t free_bytes = 0;
   const rocksdb::IOStatus status =
       files.GetFreeSpace(impl_->database().dir(), rocksdb::IOOptions(), &free_bytes, nullptr);
   if (!status.ok()) return std::nullopt;
   files.FreeAtOnce(free_bytes < impl_->nearly_full_bytes);
-  // A start deletes much, and must not take the disk for nearly full because of it. But that room
-  // is not there yet, so it counts for no more than what is.
+  // A start deletes much and must not see a nearly full disk because of it. That room is not there
+  // yet, so it counts for at most what is free.
   return free_bytes + std::min(free_bytes, to_free);
 }
 
@@ -244,7 +245,7 @@ std::optional<uint64_t> RocksStore::FreeFiles() { return FreeInodes(impl_->datab
 Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
                                                    const std::atomic<bool>& stop) const {
   if (!impl_->is_open()) return Status::FailedPrecondition("the ledger is closed");
-  // A flush waits for compactions where there are very many files.
+  // With very many files a flush waits for compactions.
   impl_->ledger.LetCompactionsIn();
   return LedgerCopy(impl_->database(), LedgerCopy::Source::kServed, impl_->copy_leaves_bytes, to,
                     &stop)
@@ -265,7 +266,7 @@ Status RocksStore::Close() {
     if (status.ok()) status = impl_->ledger.Accept();
     if (status.ok()) status = Sync();
     if (status.ok()) status = impl_->FlushAll();
-    // Without a commit it is not in writing which fences are skipped.
+    // Without a commit the skipped fences are not in writing yet: the next start must skip as well.
     if (status.ok() && (impl_->has_committed || !impl_->ledger.may_lack_batches())) {
       status = FromRocks(impl_->ledger.files().EndUnsynced(), "write the witness",
                          impl_->database().dir());

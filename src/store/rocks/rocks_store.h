@@ -1,11 +1,8 @@
-// RocksStore: the ledger of a server in RocksDB, one column family for each ledger::Family.
+// RocksStore: a server's ledger in RocksDB, at DATA_DIR/ledger. Options: rocks_options.cc, README.
+// Tools use LedgerReader.
 //
-// The directory is DATA_DIR/ledger. Options and their reasons are in rocks_options.cc and
-// src/store/README.md. Tools that only read use LedgerReader.
-//
-// Thread: Open, Load and Accept on the thread that starts the server; Commit, Sync, CheckPlace and
-// FreeBytes on the writer (store.h); Scan on the scan thread; CopyTo on any; Close when no other
-// call is under way.
+// Thread: Open, Load and Accept on the starting thread; Commit, Sync, CheckPlace and FreeBytes on
+// the writer (store.h); Scan on the scan thread; CopyTo on any; Close alone.
 #ifndef NOWCALLS_STORE_ROCKS_ROCKS_STORE_H_
 #define NOWCALLS_STORE_ROCKS_ROCKS_STORE_H_
 
@@ -27,8 +24,8 @@ class Env;
 
 namespace nowcalls::store {
 
-// The first batch of a process is on disk in every mode: it says from where fences go on, and on
-// which boot (ledger/fence_line.h).
+// In every mode a process's first batch is synced: fences and boot depend on it
+// (ledger/fence_line.h).
 enum class Durability {
   kSync,      // Each batch is on disk (fdatasync) before Commit returns. The default.
   kInterval,  // Sync() is called every so often; a power cut loses at most that much. kill -9 loses
@@ -41,26 +38,24 @@ struct RocksStoreOptions {
   size_t write_buffer_bytes = 8 * 1024 * 1024;     // A family's memtable.
   uint64_t wal_bytes_max = 24 * 1024 * 1024;       // Bounds replay at start.
   uint64_t manifest_bytes_max = 16 * 1024 * 1024;  // Behind them a new manifest is begun.
-  // Called once, when a write fails: on a RocksDB thread for a background write, inside Commit for
-  // the log. The process must end.
+  // Called once when a write fails, on RocksDB's thread or within Commit. The process must end.
   std::function<void(Status)> on_background_error;
-  // What CopyTo leaves free on the ledger's own file system, if that is more than kRoomLeftBytes.
+  // Left free by CopyTo on the ledger's file system, if above kRoomLeftBytes.
   uint64_t copy_leaves_bytes = 0;
-  // With less free than this, the room of deleted files is given back at once (FreedFiles).
+  // Below this much free, deleted files are freed at once.
   uint64_t nearly_full_bytes = 0;
-  // Of a ledger that Open makes; without it Open draws a key.
+  // For a new ledger; else Open draws a key.
   std::optional<ledger::Format> format = {};
   rocksdb::Env* env = nullptr;  // For tests that inject faults; not owned. nullptr: the real disk.
 };
 
 class RocksStore : public Store, public CopySource {
  public:
-  // Opens the ledger that `lock` is of, or formats one if there is none. Errors, each with what to
-  // do: kFailedPrecondition (another format version), kCorruption (damaged; the file is named),
-  // kIoError.
+  // Opens the ledger of `lock`, or formats one. Errors with advice: kFailedPrecondition (format
+  // version), kCorruption (names the file), kIoError.
   static Result<std::unique_ptr<RocksStore>> Open(std::unique_ptr<LedgerLock> lock,
                                                   const RocksStoreOptions& options);
-  // Takes the lock first; its errors too.
+  // Takes the lock first, with its errors.
   static Result<std::unique_ptr<RocksStore>> Open(const std::string& data_dir,
                                                   const RocksStoreOptions& options);
 
@@ -68,10 +63,9 @@ class RocksStore : public Store, public CopySource {
 
   Status Load(LedgerVisitor* visitor) override;
 
-  // To be called when what was loaded has been proved to be complete. Until then the directory has
-  // lost nothing; a store that is destroyed before leaves it as it was found. Commit and Close
-  // imply it, but for this: it makes the families that a ledger of an earlier format lacks. So it
-  // comes before the batch that raises the format. kIoError.
+  // Call once the load is proved; before, the directory loses nothing and a destroyed store leaves
+  // it as found. Commit and Close imply it, but only Accept makes families that an older format
+  // lacks: call it before raising the format. kIoError.
   Status Accept();
 
   // RocksDB puts a batch into its log and its tables in one write, and replays its log when it is
@@ -87,27 +81,25 @@ class RocksStore : public Store, public CopySource {
   Status Sync() override;
   void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
 
-  // kAlreadyExists when the ledger's directory was moved, removed or replaced since it was opened.
-  // Commit and Close look for themselves.
+  // kAlreadyExists: the directory was moved, removed or replaced. Commit and Close check, too.
   Status CheckPlace() override;
   std::optional<uint64_t> FreeBytes() override;
   std::optional<uint64_t> FreeFiles() override;
   bool MayLackBatches() const override;
 
-  // Commits and deletions go on beside it, however slow `to` is. REQUIRES: Accept was called.
+  // Blocks no commits, however slow `to`. REQUIRES: Accept.
   Result<std::vector<CopiedFile>> CopyTo(const std::string& to,
                                          const std::atomic<bool>& stop) const override;
 
-  // Thread: any. What copy_leaves_bytes and nearly_full_bytes are from now on.
+  // Thread: any. Replaces copy_leaves_bytes and nearly_full_bytes.
   void SetNearlyFull(uint64_t bytes);
 
   bool formatted_now() const;  // Open found nothing and made a new ledger.
-  // What an operator should know of what was opened though it was not refused, as sentences.
+  // Sentences for the operator about what was accepted.
   const std::vector<std::string>& notes() const;
 
-  // Flushes the memtables and closes, so that the next start has no log to replay. kIoError. After
-  // a failed batch, or when CheckPlace fails, it only closes. A store that is destroyed without it
-  // loses nothing either.
+  // Flushes and closes: the next start replays nothing. kIoError. After a failed batch or
+  // CheckPlace only closes. Without Close nothing is lost either.
   Status Close();
 
  private:

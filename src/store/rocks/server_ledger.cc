@@ -49,20 +49,22 @@ Status ServerLedger::Open() {
   return present.code() == StatusCode::kNotFound ? OpenNew(options) : present;
 }
 
+// Steps: note what this open makes, prove the logs, let RocksDB replay, prove the outcome.
+// Failure at any step: Close undoes the open, and the directory stays as it was.
 Status ServerLedger::OpenPresent(rocksdb::DBOptions options) {
   std::unique_ptr<rocksdb::Env> env = MakeEnv(options.info_log);
   rocksdb::FileSystem* const disk = files_->disk();
   NOWCALLS_RETURN_IF_ERROR(MarkOpening());
-  // Before RocksDB looks: where do the logs end, and is all of them that counts there?
+  // Before RocksDB looks: where do logs end, and is all that counts there?
   BatchProof proof(dir_);
   NOWCALLS_RETURN_IF_ERROR(proof.Prepare(disk));
   NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(disk, dir_));
-  // After a kill the logs need not be on the disk yet. What is read, and then accepted, must not
-  // end earlier when the power is cut meanwhile.
+  // After a kill logs may not be on disk yet. A power cut must not shorten what is read and
+  // accepted.
   if (proof.unsynced()) {
     NOWCALLS_RETURN_IF_ERROR(FromRocks(SyncLogs(disk, dir_), "sync the logs", dir_));
   }
-  // RocksDB replays the logs that it is shown, and changes nothing that counts.
+  // RocksDB replays the shown logs and changes nothing that counts.
   files_->HideLogs(proof.hidden());
   database_.SetFailedRead([this] { return files_->views().FailedRead(); });
   files_->BeginOpen();
@@ -73,7 +75,7 @@ Status ServerLedger::OpenPresent(rocksdb::DBOptions options) {
       database_.Open(Database::Access::kWrite, options, std::move(env), names, "open the ledger");
   files_->LogsRead();
   NOWCALLS_RETURN_IF_ERROR(opened);
-  // What was opened is a whole ledger, or one that was never finished.
+  // A whole ledger, or one never finished.
   const Result<uint32_t> version = database_.FormatVersion();
   if (!version.ok()) return version.status();
   may_lack_ = proof.may_lack();
@@ -113,6 +115,8 @@ Status ServerLedger::MarkOpening() {
   return FromRocks(marked, "note what this start makes, or remove what one made", dir_);
 }
 
+// Making a ledger takes three steps: database, families, format record with a sync. A crash between
+// two leaves an empty database, which the next open finishes.
 Status ServerLedger::Format() {
   NOWCALLS_RETURN_IF_ERROR(Accept());
   NOWCALLS_RETURN_IF_ERROR(database_.MakeFamilies());
@@ -126,8 +130,8 @@ Status ServerLedger::Format() {
 
 Status ServerLedger::Accept() {
   if (accepted_) return {};
-  // The first batch skips fences that may have been given out already. Until it is on the disk the
-  // next start must know that, too.
+  // The first batch skips fences that may have been given out. Until it is on disk, the next start
+  // must know that, too.
   const bool unsynced = options_.durability != Durability::kSync || may_lack_;
   Status status =
       FromRocks(files_->Accept(opened_batch_, unsynced), "keep what was recovered", dir_);
@@ -135,6 +139,7 @@ Status ServerLedger::Accept() {
   return status;
 }
 
+// Order: no new spares, database, helper threads, undo, lock. The lock goes last.
 rocksdb::Status ServerLedger::Close() {
   rocksdb::Status status;
   if (files_ != nullptr) files_->BeginStop();

@@ -1,13 +1,7 @@
-// ServerLedger: a ledger that this process serves: its lock, its file system and its database.
+// ServerLedger: lock, file system and database of a served ledger. Opening is undone unless
+// accepted (ledger_file_system.h).
 //
-// Opening changes nothing that could not be undone, until Accept (ledger_file_system.h).
-//
-// Making a ledger is three steps, and a crash may fall between any two: RocksDB makes the database,
-// the families are made, the format record is written with a sync. Until then the ledger is empty,
-// so an empty database without a format record is finished by the next open. A database that holds
-// anything without one is damaged.
-//
-// Thread: Open, Accept and Close as RocksStore's; the parts as each says.
+// Thread: Open, Accept and Close as RocksStore's; parts as each says.
 #ifndef NOWCALLS_STORE_ROCKS_SERVER_LEDGER_H_
 #define NOWCALLS_STORE_ROCKS_SERVER_LEDGER_H_
 
@@ -28,25 +22,23 @@ namespace nowcalls::store {
 
 class ServerLedger {
  public:
-  // `report` is told of failures beside the calls, on the thread where they happen.
+  // `report` hears of failures beside the calls, on their thread.
   ServerLedger(std::unique_ptr<LedgerLock> lock, const RocksStoreOptions& options,
                std::function<void(const Status&)> report);
   ~ServerLedger();
   ServerLedger(const ServerLedger&) = delete;
   ServerLedger& operator=(const ServerLedger&) = delete;
 
-  // Opens the ledger and proves that it has all its batches, or makes one. Once.
+  // Opens and proves the ledger, or makes one. Once.
   Status Open();
-  // See RocksStore::Accept. Does nothing when it has succeeded before.
+  // See RocksStore::Accept. No-op after success.
   Status Accept();
-  // Closes the database, ends all threads, undoes an open that was not accepted, and gives up the
-  // lock.
+  // Closes the database, ends threads, undoes an unaccepted open, unlocks.
   rocksdb::Status Close();
 
   const LedgerLock& lock() const { return *lock_; }
   LedgerFileSystem& files() { return *files_; }
   Database& database() { return database_; }
-  // Schedules the compactions that wait for the start to be over.
   void LetCompactionsIn() { compactions_->LetIn(); }
 
   // Of Open.
@@ -56,12 +48,12 @@ class ServerLedger {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  // The Env through which RocksDB uses the ledger's files.
+  // RocksDB's Env for the ledger's files.
   std::unique_ptr<rocksdb::Env> MakeEnv(const std::shared_ptr<rocksdb::Logger>& log);
-  // Opens a ledger that is there.
+  // Opens an existing ledger.
   Status OpenPresent(rocksdb::DBOptions options);
   Status OpenNew(rocksdb::DBOptions options);
-  // Notes what this open makes, and removes what one made that was cut off.
+  // Notes files made by this open, and removes those of a killed one.
   Status MarkOpening();
   Status Format();
 

@@ -25,6 +25,8 @@ class TombstoneCollector : public rocksdb::TablePropertiesCollector {
 
   const char* Name() const override { return "nowcalls.TombstoneCollector"; }
 
+  // A SingleDelete stays in its file until a compaction meets its Put; until then each sweep steps
+  // over it.
   bool NeedCompact() const override {
     return tombstones_ >= kTombstonesDenseMin && tombstones_ * 2 >= entries_;
   }

@@ -8,6 +8,13 @@
 namespace nowcalls::store {
 namespace {
 
+// Form of RocksDB's log, which does not change; rocksdb::WriteBatch builds it through several
+// layers.
+//
+//   sequence (8, set by RocksDB) | count (4, little-endian) | count times:
+//     tag | family, unless the tag says it is 0 | key | value, if it is a put
+// Families are varints; keys and values follow their lengths as varints. Tagged data for readers of
+// the log may stand in between, and does not count.
 constexpr size_t kCountOffset = 8;
 constexpr size_t kBatchHeaderBytes = 12;
 constexpr size_t kVarintBytesMax = 5;
@@ -26,7 +33,7 @@ char* StoreHalves(char* out, std::string_view bytes) {
   return out + bytes.size();
 }
 
-// Those of a token are of 16 and 45 bytes, which two halves that overlap copy without a call.
+// A token has 16 and 45 bytes: two overlapping halves copy them without a call.
 char* StoreBytes(char* out, std::string_view bytes) {
   if (bytes.size() >= 16 && bytes.size() <= 32) return StoreHalves<16>(out, bytes);
   if (bytes.size() >= 32 && bytes.size() <= 64) return StoreHalves<32>(out, bytes);
@@ -84,6 +91,7 @@ char* WriteBatchBuilder::Begin(Tags tags, ledger::Family family, size_t bytes) {
   return StoreVarint(out, number);
 }
 
+// Grows by doubling; Finish cuts the rest off.
 char* WriteBatchBuilder::Room(size_t bytes) {
   const size_t most = size_ + 1 + 3 * kVarintBytesMax + bytes;
   if (most > rep_.size()) rep_.resize(2 * most);

@@ -1,4 +1,4 @@
-// The first bytes of a key as a number, to search for the next place of a family that can be read.
+// A key's first bytes as a number, to search for the next readable place of a family.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_STORE_SALVAGE_KEY_PREFIX_H_
@@ -9,8 +9,7 @@
 
 namespace nowcalls::store {
 
-// The first 16 bytes of a key, big-endian, with zeros behind a shorter one. Numbers have the order
-// of keys. A token's key has no more bytes.
+// First 16 bytes, big-endian, padded with zeros; ordered as keys. Holds a token's whole key.
 __extension__ using KeyPrefix = unsigned __int128;
 inline constexpr KeyPrefix kKeyPrefixMax = ~KeyPrefix{0};
 

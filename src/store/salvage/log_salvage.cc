@@ -22,6 +22,7 @@ int TypeOf(bool begins, bool ends) {
 
 }  // namespace
 
+// Trailing zeros are those of a spare log: no loss.
 StoreError SalvageLog(const std::string& path,
                       const std::function<void(const SalvagedRecord& record)>& show,
                       const std::function<void(const SkippedBytes& skipped)>& skip) {
@@ -41,6 +42,7 @@ StoreError SalvageLog(const std::string& path,
     status = scan.NextRecord(at, content_end, &record, &found);
     if (!status.ok()) return ErrorFromRocks(status, "read a log", path);
     const uint64_t next = found ? record.begin : content_end;
+    // Padding between records is no loss either.
     if (next > at && (!found || next > LogScan::SkipPadding(at))) skip({at, next});
     if (!found) return {};
     show({record.begin, record.end, record.bytes, record.batch});
@@ -49,6 +51,7 @@ StoreError SalvageLog(const std::string& path,
   return {};
 }
 
+// Splits the record into pieces of blocks, as log_scan.cc describes.
 void AppendLogRecord(std::string_view bytes, std::string* log) {
   for (bool begins = true, ends = false; !ends; begins = false) {
     log->resize(LogScan::SkipPadding(log->size()));

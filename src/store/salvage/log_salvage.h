@@ -1,4 +1,4 @@
-// Reads the sound records of a damaged log, and makes a log of records.
+// Reads sound records of a damaged log, and writes logs.
 //
 // Thread: one.
 #ifndef NOWCALLS_STORE_SALVAGE_LOG_SALVAGE_H_
@@ -28,13 +28,13 @@ struct SkippedBytes {
   uint64_t end = 0;
 };
 
-// Shows every sound record of the log at `path`, in order, and the bytes that are skipped between
-// and behind them. Zeros behind the last record are no loss. kIo when the log cannot be read on.
+// Shows every sound record of the log at `path` in order, and skipped bytes between and behind;
+// final zeros are no loss. kIo: the log cannot be read on.
 StoreError SalvageLog(const std::string& path,
                       const std::function<void(const SalvagedRecord& record)>& show,
                       const std::function<void(const SkippedBytes& skipped)>& skip);
 
-// Adds a record to the bytes of a log.
+// Appends a record to the bytes of a log.
 void AppendLogRecord(std::string_view bytes, std::string* log);
 
 }  // namespace nowcalls::store

@@ -30,6 +30,10 @@
 #include "store/salvage/log_salvage.h"
 #include "store/salvage/trial.h"
 
+// Of a log, every complete and sound record counts, also behind damage. If RocksDB opens the copy
+// with these logs, each family is its data files and the logs from its own point on. If not,
+// readable data files become a database, and all logs are applied again behind them.
+
 namespace nowcalls::store {
 namespace {
 
@@ -47,7 +51,7 @@ std::string BytesOf(const std::string& path, const SkippedBytes& bytes) {
   return path + ": bytes " + std::to_string(bytes.begin) + " to " + std::to_string(bytes.end - 1);
 }
 
-// The files besides logs that RocksDB needs.
+// Files besides logs that RocksDB needs.
 bool IsCopied(std::string_view name) {
   return IsTable(name) || name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-");
 }
@@ -63,15 +67,15 @@ std::vector<std::string> ManifestsIn(const std::string& dir) {
 
 bool IsOutOfFiles(int error) { return error == EMFILE || error == ENFILE; }
 
-// What the work of a Try comes back with is damage. Any other error of a Try is then of its child:
-// the system refused it, or what it needed. Files that are sound would be lost by it.
+// A failure of the work in a Try is damage. Other errors of a Try are its child's: the system
+// refused, and sound files would be lost by a wrong verdict.
 StoreError AsDamage(const StoreError& error) {
   if (error.ok() || error.Is(StoreError::Kind::kOutOfFiles)) return error;
   return StoreError::Damaged(error.what());
 }
 
-// Opens the data file and reads all of it, in a process of its own: RocksDB's assertions end it
-// where the last blocks are damaged. What it cannot read in between does not count.
+// Opens and reads the data file in a process of its own: RocksDB's assertions end it where the last
+// blocks are damaged. Unreadable parts in between do not count.
 TrialEnd TryTable(const std::string& path) {
   return Try([&](const Tell&) -> StoreError {
     rocksdb::SstFileReader reader{rocksdb::Options()};
@@ -85,7 +89,7 @@ TrialEnd TryTable(const std::string& path) {
   });
 }
 
-// Looks at all that a ledger shows, and keeps nothing.
+// Looks at everything and keeps nothing.
 class Onlooker : public LedgerVisitor {
  public:
   Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
@@ -99,7 +103,7 @@ class Onlooker : public LedgerVisitor {
   Status OnUnreadable(Family /*family*/, Status /*what*/) override { return {}; }
 };
 
-// Whether this process will live to read the copy.
+// Whether this process will survive reading the copy.
 StoreError OpenAndLoad(const std::string& scratch_dir, const std::string& dir) {
   SalvagedLedger ledger(scratch_dir, dir);
   StoreError error = ledger.Open();
@@ -111,7 +115,7 @@ StoreError OpenAndLoad(const std::string& scratch_dir, const std::string& dir) {
   return {damaged ? StoreError::Kind::kDamaged : StoreError::Kind::kIo, loaded.message(), ""};
 }
 
-// Puts the changes of logged batches under the numbers of another database's families.
+// Gives changes of logged batches the family numbers of another database.
 class Translator : public rocksdb::WriteBatch::Handler {
  public:
   explicit Translator(const FamilyHandles& families) : families_(families) {}
@@ -123,8 +127,8 @@ class Translator : public rocksdb::WriteBatch::Handler {
   rocksdb::Status DeleteCF(uint32_t family, const rocksdb::Slice& key) override {
     return family < families_.size() ? writes.Delete(families_[family], key) : Unknown();
   }
-  // An ordinary deletion: the data files may have the key, and a log that is applied again puts it
-  // once more. A single deletion takes away only the last of the two.
+  // An ordinary deletion: the data files may have the key, and a replayed log puts it again. A
+  // single deletion removes only the last put.
   rocksdb::Status SingleDeleteCF(uint32_t family, const rocksdb::Slice& key) override {
     return DeleteCF(family, key);
   }
@@ -138,7 +142,7 @@ class Translator : public rocksdb::WriteBatch::Handler {
   const FamilyHandles& families_;
 };
 
-// Accepts any change of any family.
+// Accepts changes of any family.
 class AnyChanges : public rocksdb::WriteBatch::Handler {
  public:
   rocksdb::Status PutCF(uint32_t /*family*/, const rocksdb::Slice& /*key*/,
@@ -154,7 +158,7 @@ class AnyChanges : public rocksdb::WriteBatch::Handler {
   void LogData(const rocksdb::Slice& /*blob*/) override {}
 };
 
-// RocksDB refuses a log as a whole if one sound record of it is no batch.
+// RocksDB refuses a whole log for one sound record that is no batch.
 bool IsBatch(std::string_view record) {
   AnyChanges changes;
   return rocksdb::WriteBatch(std::string(record)).Iterate(&changes).ok();
@@ -166,20 +170,20 @@ class Salvager {
       : dir_(std::move(dir)), scratch_(std::move(scratch)), report_(*report) {}
 
   Status Copy();
-  // kDamaged unless the manifest is whole, as far as the witness knows. REQUIRES: Copy was called.
+  // kDamaged unless the manifest is whole, as far as the witness knows. REQUIRES: Copy.
   StoreError CheckManifestWhole() const;
-  // Makes what was copied a database that can be opened. Tells of what is lost.
+  // Makes a database of the copy; tells of losses.
   StoreError Rebuild(const Tell& tell);
 
  private:
   void Lose(std::string what) { report_.lost.push_back(std::move(what)); }
   // kIoError if this user may not read a file: such a file is not lost.
   Status CheckMayRead() const;
-  // A file that cannot be read is lost. A copy that cannot be written ends the salvage.
+  // An unreadable file is lost. An unwritable copy ends the salvage.
   Status CopyFile(const std::string& name);
   Status CheckRoomForIt() const;
   Status CopyLog(const std::string& path);
-  // Reports as lost the batches between the one that was read last and `next`.
+  // Reports batches between the last one read and `next` as lost.
   void TellGap(const std::string& path, const std::optional<uint64_t>& next);
   void FindWitnessed();
   StoreError ApplyLogs(rocksdb::DB* db, const FamilyHandles& families);
@@ -187,7 +191,7 @@ class Salvager {
   const std::string dir_;
   const std::string scratch_;
   SalvageReport& report_;
-  std::optional<uint64_t> last_batch_;  // The last that was read.
+  std::optional<uint64_t> last_batch_;  // Last batch read.
   std::optional<SkippedBytes> skipped_;
   std::optional<ledger::Witness> witness_;
 };
@@ -222,6 +226,7 @@ Status Salvager::CopyFile(const std::string& name) {
   Result<FileWriter> writer = FileWriter::Create(to);
   if (!writer.ok()) return writer.status();
   std::ifstream file(from, std::ios::binary);
+  // Out of descriptors is no damage: the file would be lost for no reason.
   if (!file && IsOutOfFiles(errno)) return ErrorFromSystem(errno, "read the ledger", from);
   std::vector<char> piece(kCopyPieceBytes);
   while (file.good()) {
@@ -268,7 +273,7 @@ Status Salvager::CopyLog(const std::string& path) {
   if (last_batch_.has_value()) {
     report_.newest_batch = std::max(report_.newest_batch, *last_batch_);
   }
-  // The copied log holds the sound batches alone.
+  // The copied log holds sound batches only.
   Result<FileWriter> writer =
       FileWriter::Create(scratch_ + "/" + fs::path(path).filename().string());
   if (!writer.ok()) return writer.status();
@@ -282,7 +287,7 @@ void Salvager::FindWitnessed() {
   if (!read.ok() || !found.has_value() || !found->witness.has_value()) return;
   witness_ = found->witness;
   report_.newest_batch = witness_->batch_number;
-  // All batches behind the floor should be in the logs.
+  // Batches behind the floor should all be in the logs.
   const uint64_t manifest = ManifestNumber(CurrentManifest(dir_));
   if (manifest != 0 && manifest <= witness_->manifest) last_batch_ = witness_->floor;
 }
@@ -305,6 +310,8 @@ Status Salvager::CheckRoomForIt() const {
 }
 
 Status Salvager::Copy() {
+  // Order: may all be read, is there room, data files, then logs by number: gaps show between
+  // neighbours.
   std::error_code error;
   if (!fs::create_directory(scratch_, error)) {
     return CannotMakeDirectory(scratch_, error.value());
@@ -323,7 +330,7 @@ Status Salvager::Copy() {
   const StoreError logged = CheckLogPresent(rocksdb::FileSystem::Default().get(), dir_);
   if (logged.Is(StoreError::Kind::kDamaged)) Lose(logged.what());
   for (const auto& [number, path] : logs) {
-    // Obsolete logs may hold batches that were lost and whose numbers were given again.
+    // Obsolete logs may hold lost batches whose numbers were given again.
     if (witness_.has_value() && number < witness_->first_log) continue;
     NOWCALLS_RETURN_IF_ERROR(CopyLog(path));
   }
@@ -350,17 +357,17 @@ StoreError Salvager::ApplyLogs(rocksdb::DB* db, const FamilyHandles& families) {
 }
 
 StoreError Salvager::Rebuild(const Tell& tell) {
-  // RocksDB would not read the manifest, and need not look at it.
+  // RocksDB could not read the manifest and must not look at it.
   for (const std::string& name : ManifestsIn(scratch_)) fs::remove(scratch_ + "/" + name);
   fs::remove(scratch_ + "/CURRENT");
-  // Move the logs aside: RocksDB would drop what they hold of a family without a data file.
+  // Move logs aside: RepairDB drops their records of a family without a data file.
   fs::create_directory(scratch_ + "/logs");
   std::vector<fs::path> logs;
   for (const auto& entry : fs::directory_iterator(scratch_)) {
     if (IsLog(entry.path().string())) logs.push_back(entry.path());
   }
   for (const fs::path& log : logs) fs::rename(log, fs::path(scratch_) / "logs" / log.filename());
-  // Let RocksDB make a database of the data files, and note those that it sets aside.
+  // Let RocksDB make a database of the data files, and note those set aside.
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   descriptors.reserve(ledger::kAllFamilies.size());
   for (const Family family : ledger::kAllFamilies) {
@@ -403,14 +410,14 @@ Result<std::unique_ptr<SalvagedLedger>> OpenSalvaged(const std::string& data_dir
   const std::string dir = LedgerDir(data_dir);
   Salvager salvager(dir, scratch_dir, report);
   NOWCALLS_RETURN_IF_ERROR(salvager.Copy());
-  // As it is, if that can be read. RocksDB would open a manifest that is cut short, as an earlier
-  // state of the ledger.
+  // First as it is. RocksDB would open a manifest that is cut short, as an earlier state of the
+  // ledger.
   StoreError error = AsDamage(salvager.CheckManifestWhole());
   if (error.ok()) {
     error = Try([&](const Tell&) { return AsDamage(OpenAndLoad(scratch_dir, dir)); }).error;
   }
   if (!error.ok() && !error.Is(StoreError::Kind::kDamaged)) return error.WithAdvice();
-  // Else from the data files and the logs alone.
+  // Else from data files and logs alone.
   if (!error.ok()) {
     report->rebuilt = true;
     report->lost.push_back("the ledger could not be opened as it is (" +
@@ -424,6 +431,7 @@ Result<std::unique_ptr<SalvagedLedger>> OpenSalvaged(const std::string& data_dir
     report->lost.insert(report->lost.end(), rebuilt.told.begin(), rebuilt.told.end());
     error = rebuilt.error;
   }
+  // The trials passed, so this process survives the same reading.
   auto opened = std::make_unique<SalvagedLedger>(scratch_dir, dir);
   if (error.ok()) error = opened->Open();
   if (error.ok()) return opened;

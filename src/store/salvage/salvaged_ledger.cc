@@ -16,24 +16,24 @@ namespace {
 using ledger::Family;
 using NewIterator = std::function<std::unique_ptr<rocksdb::Iterator>()>;
 
-// An iterator at `prefix`, at the first row behind it, or at the end; nullptr when that cannot be
-// read. Each is new, since an iterator that has met damage does not go on.
+// An iterator at `prefix` or the next row, or at the end; nullptr: unreadable. Always new, since an
+// iterator that met damage does not go on.
 std::unique_ptr<rocksdb::Iterator> SeekTo(KeyPrefix prefix, const NewIterator& make) {
   std::unique_ptr<rocksdb::Iterator> it = make();
   it->Seek(KeyOf(prefix));
   return it->Valid() || it->status().ok() ? std::move(it) : nullptr;
 }
 
-// The same for the least place behind `prefix` that can be read.
+// Likewise for the least readable place behind `prefix`.
 std::unique_ptr<rocksdb::Iterator> SeekBehindDamage(KeyPrefix prefix, const NewIterator& make) {
-  // Double the step until a place can be read.
+  // Double the step until a place is readable.
   KeyPrefix step = 1;
   while (step <= kKeyPrefixMax - prefix && SeekTo(prefix + step, make) == nullptr) {
     if (step > kKeyPrefixMax / 2) return nullptr;
     step *= 2;
   }
   if (step > kKeyPrefixMax - prefix) return nullptr;
-  // Halve the distance between a place that cannot and one that can.
+  // Halve the distance between an unreadable and a readable place.
   KeyPrefix bad = prefix + step / 2;
   KeyPrefix good = prefix + step;
   while (good - bad > 1) {
@@ -67,6 +67,7 @@ StoreError SalvagedLedger::Open() {
                            "open a copy of the ledger");
   }
   if (!error.ok()) return error;
+  // Without a readable format record, the families of the first version suffice.
   const Result<uint32_t> version = database_.FormatVersion();
   return database_.CheckFamilies(version.ok() ? *version : ledger::kFormatVersionMin);
 }
@@ -89,6 +90,7 @@ Status SalvagedLedger::ShowReadable(Family family, const ShowOne& show,
     const StoreError error = ReadError(database_, family, it->status());
     if (error.ok()) return {};
     const Status what(error.code(), AboutLedger(error.what(), database_.dir(), ledger_dir_));
+    // Told once for each gap; reading goes on behind it.
     NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(family, what));
     it = SeekBehindDamage(prefix, make);
   }

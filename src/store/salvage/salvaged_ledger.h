@@ -1,8 +1,5 @@
-// SalvagedLedger: the copy of a damaged ledger, opened without the checks of a sound one, and read
-// on behind what cannot be read.
-//
-// Its messages are about the ledger, whose files the reader has, not about the copy. Those about
-// damage are without the advice to salvage: that is being done.
+// SalvagedLedger: the copy of a damaged ledger, opened without checks and read on behind unreadable
+// places. Messages name the ledger, not the copy, and omit the advice to salvage.
 //
 // Thread: one.
 #ifndef NOWCALLS_STORE_SALVAGE_SALVAGED_LEDGER_H_
@@ -22,13 +19,13 @@ namespace nowcalls::store {
 
 class SalvagedLedger {
  public:
-  // The copy in the directory `copy_dir` of the ledger in `ledger_dir`.
+  // `copy_dir`: copy of the ledger in `ledger_dir`.
   SalvagedLedger(const std::string& copy_dir, std::string ledger_dir);
 
   StoreError Open();
 
-  // Shows all that can be read to `visitor`, in the order of LedgerVisitor, and tells it of each
-  // place that cannot (LedgerVisitor::OnUnreadable). REQUIRES: Open is ok.
+  // Shows all that is readable, in the order of LedgerVisitor; reports other places (OnUnreadable).
+  // REQUIRES: Open is ok.
   Status Load(LedgerVisitor* visitor) const;
 
  private:
@@ -39,7 +36,7 @@ class SalvagedLedger {
   Database database_;
 };
 
-// `text` with the directory of the ledger in place of that of its copy.
+// `text` with the ledger's directory for the copy's.
 std::string AboutLedger(std::string text, const std::string& copy_dir,
                         const std::string& ledger_dir);
 

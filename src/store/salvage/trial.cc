@@ -20,7 +20,7 @@ namespace {
 
 using Kind = StoreError::Kind;
 
-// The first byte of what a child tells; each ends with a zero byte.
+// First byte of a child's message; messages end with a zero byte.
 constexpr char kTold = 't';
 constexpr char kEnd = 'e';  // Then the kind as a letter from 'a' on, or kAllWell.
 constexpr char kAllWell = '-';
@@ -29,7 +29,7 @@ constexpr char kAdviceRoom[] =
     "; raise the limits of processes and memory (ulimit -u, -v; TasksMax=, MemoryMax=) or free "
     "memory, then try again";
 
-// A file without a name, which both processes have.
+// A file without a name, shared by both processes: a pipe could fill up and block the child.
 class SharedText {
  public:
   explicit SharedText(const char* name) : fd_(memfd_create(name, MFD_CLOEXEC)) {}
@@ -40,7 +40,7 @@ class SharedText {
   }
 
   int fd() const { return fd_; }
-  // One piece; a child that cannot tell ends.
+  // Writes one message; a child that cannot ends.
   void Append(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t written = write(fd_, text.data(), text.size());
@@ -64,6 +64,7 @@ class SharedText {
 
 [[noreturn]] void Work(const std::function<StoreError(const Tell& tell)>& work,
                        const SharedText& told, const SharedText& words) {
+  // Assertions and last words go to a file that the parent reads.
   dup2(words.fd(), STDERR_FILENO);
   const AssertionsMeanDamage reading;
   const StoreError error =
@@ -73,7 +74,7 @@ class SharedText {
   _exit(kExitOk);
 }
 
-// Of a child that cannot be had.
+// No child could be made.
 StoreError ErrorOfStart(int error) {
   StoreError refused = ErrorFromSystem(error, "start a process that tries to read", "the ledger");
   if (!refused.Is(Kind::kIo)) return refused;
@@ -83,7 +84,8 @@ StoreError ErrorOfStart(int error) {
       kAdviceRoom};
 }
 
-// Of a child that ended before its work did. SIGKILL is what the kernel sends for want of memory.
+// The child ended before its work. The kernel sends SIGKILL for want of memory, which says nothing
+// of files.
 StoreError ErrorOfEnd(int status, const std::string& words) {
   constexpr std::string_view kFatal = "fatal: ";
   std::string what = "its reader was ended";
@@ -113,6 +115,7 @@ TrialEnd Try(const std::function<StoreError(const Tell& tell)>& work) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  // The end first; a message of the child's own end replaces it below.
   TrialEnd end{ErrorOfEnd(status, words.Read()), {}};
   const std::string text = told.Read();
   const std::string_view all = text;

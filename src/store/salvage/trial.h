@@ -1,9 +1,6 @@
-// Trial: work on damaged files, in a process of its own.
+// Trial: work on damaged files in a child process, which an assertion of RocksDB may end.
 //
-// RocksDB's assertions end the process that reads certain damage. Here that is a child, and its
-// parent hears what it was.
-//
-// Thread: one; the process must have no other, since it forks.
+// Thread: one, the process's only one, since it forks.
 #ifndef NOWCALLS_STORE_SALVAGE_TRIAL_H_
 #define NOWCALLS_STORE_SALVAGE_TRIAL_H_
 
@@ -22,8 +19,8 @@ struct TrialEnd {
 
 using Tell = std::function<void(const std::string& what)>;
 
-// Does `work` in a child. Nothing of what it does to the memory is left, all that it does to files
-// is. `error` is kIo when there is no child, it was killed, or the system refused it something.
+// Does `work` in a child: its effects on files stay, on memory not. `error` is kIo: no child,
+// killed, or refused by the system.
 TrialEnd Try(const std::function<StoreError(const Tell& tell)>& work);
 
 }  // namespace nowcalls::store
