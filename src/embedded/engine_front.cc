@@ -30,7 +30,7 @@ ClientOptions ClientOptionsOf(const EmbeddedOptions& options) {
   return client;
 }
 
-// One connection is the whole program.
+// One connection is the whole program, so all waiters of a server may wait on it.
 Limits LimitsOfProgram() {
   Limits limits;
   limits.waiters_per_connection_max = limits.waiters_max;
@@ -40,6 +40,7 @@ Limits LimitsOfProgram() {
 }  // namespace
 
 Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& options) {
+  // Signals are the program's: threads of the store and the loop take none.
   const SignalsBlocked blocked;  // For the threads of the store, too.
   Result<OpenedLedger> ledger = OpenLedger(options, LimitsOfProgram());
   if (!ledger.ok()) return ledger.status();
@@ -62,7 +63,7 @@ EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& cl
   engine.version = NOWCALLS_VERSION;
   engine.durability = options.sync ? "sync" : "none";
   engine.data_dir = ledger_.data_dir;
-  // Nobody could come back before.
+  // Restart grace counts from here: nobody could come back before.
   ledger_.recovered->core->Begin(Now());
   engine_ = std::make_unique<engine::Engine>(std::move(engine), ledger_.recovered->core.get(),
                                              static_cast<engine::Driver*>(this), Now());
@@ -75,8 +76,11 @@ EngineFront::~EngineFront() = default;
 Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string_view json) {
   if (inherited()) return Status::FailedPrecondition(library::kInherited);
   if (OnLoopThread()) return Status::FailedPrecondition(library::kMustNotWait);
+  // 1. Parse on the caller's thread: a mistake costs the loop nothing.
   const Result<RuleSink::CheckedSet> set = core::CheckRuleSet(kRpcRuleSource, name_space, json);
   if (!set.ok()) return set.status();
+  // 2. The loop, as driver, replaces the rules and commits them. The job refers to this frame,
+  //    which waits for its end.
   std::promise<Status> promise;
   std::future<Status> replaced = promise.get_future();
   {
@@ -99,16 +103,19 @@ Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string
 void EngineFront::RunLoop() {
   Lock lock(mutex_);
   while (!stopping()) {
+    // 1. Callbacks and log lines run without the mutex, so look again afterwards.
     if (DeliverAll(&lock)) continue;
+    // 2. Take over as driver; the session does what its time asks for.
     AwaitTurn(&lock);
     const int64_t now_ms = BoottimeMs();
     if (!connection_ && now_ms >= session()->dialing().at_ms()) Connect(now_ms);
     const Status ticked = session()->Tick(now_ms);
     if (!ticked.ok()) closed_ = true;
+    // 3. Move bytes both ways, decide, commit; scan and look at the disk.
     Exchange(&lock);
     if (!session()->has_events() && lines_.empty()) Sleep(&lock);
   }
-  // What was asked before is done and answered.
+  // The end. Calls asked before are done and answered, then the ledger closes.
   AwaitTurn(&lock);
   Exchange(&lock);
   CloseLedger(&lock);
@@ -116,6 +123,7 @@ void EngineFront::RunLoop() {
 }
 
 bool EngineFront::DeliverAll(Lock* lock) {
+  // While another thread drives, lines_ is the driver's.
   if (driving_ || lines_.empty()) return Deliver(lock);
   const auto lines = std::exchange(lines_, {});
   lock->unlock();
@@ -127,14 +135,15 @@ bool EngineFront::DeliverAll(Lock* lock) {
   return true;
 }
 
-// The disk may hold the driver up. Calls end in time all the same.
+// The loop comes before waiting threads (loop_waits_). A hanging disk may hold the driver up;
+// meanwhile timeouts end calls, and callbacks run.
 void EngineFront::AwaitTurn(Lock* lock) {
   constexpr int64_t kTickMs = 10;
   loop_waits_ = true;
   while (driving_) {
     if (Deliver(lock)) continue;
     const int64_t now_ms = BoottimeMs();
-    // A connection that has to end does so when nobody drives.
+    // Not ok is not lost: a connection that has to end does so when nobody drives.
     (void)session()->Tick(now_ms);
     if (session()->has_events()) continue;
     const int64_t wait_ms = std::clamp(SleepUntil(now_ms) - now_ms, kTickMs, kLookEveryMs);
@@ -156,6 +165,7 @@ void EngineFront::Connect(int64_t now_ms) {
 
 void EngineFront::Sleep(Lock* lock) {
   const int64_t now_ms = BoottimeMs();
+  // The earliest of: a timeout of the session, a look at the disk, a scan, the turn's deadline.
   int64_t until_ms = std::min(SleepUntil(now_ms), look_due_ms_);
   if (!broken_) until_ms = std::min(until_ms, scan_ ? now_ms : turn_due_ms_);
   if (!has_input() && jobs_.empty() && until_ms > now_ms) {
@@ -169,11 +179,13 @@ void EngineFront::Sleep(Lock* lock) {
 void EngineFront::CloseLedger(Lock* lock) {
   driving_ = true;
   lock->unlock();
+  // Turns go on until the turn has closed the store; a commit that fails breaks out.
   if (!broken_) turn_->End();
   while (!broken_ && turn_->phase() != node::Phase::kClosed) {
     WorkBesideTurns();
     TakeTurn({});
   }
+  // A broken ledger is closed without a sync; the next Open recovers it.
   if (broken_) CloseStore();
   turn_.reset();
   engine_.reset();
@@ -187,6 +199,7 @@ void EngineFront::CloseLedger(Lock* lock) {
 // Any thread.
 
 void EngineFront::Exchange(Lock* lock) {
+  // 1. Take the bytes of all calls asked so far: they become one batch.
   driving_ = true;
   std::string bytes;
   if (has_input()) {
@@ -195,32 +208,37 @@ void EngineFront::Exchange(Lock* lock) {
   }
   std::vector<std::function<void()>> jobs;
   if (OnLoopThread()) jobs.swap(jobs_);
+  // 2. Without the mutex: decide and commit. Other threads ask the next batch meanwhile.
   lock->unlock();
   TakeTurn(bytes);
   if (OnLoopThread()) WorkBesideTurns();
   for (const auto& job : jobs) job();
   lock->lock();
 
+  // 3. With the mutex: hand the replies to the session.
   const int64_t now_ms = BoottimeMs();
   const std::string replies = std::exchange(replies_, {});
   if (connection_ && !replies.empty()) {
     const Status understood = session()->Received(replies, now_ms);
     if (!understood.ok()) closed_ = true;
   }
+  // 4. A closed connection, or a failed ledger, disconnects the session; Connect dials again.
   if (connection_ && (closed_ || broken_)) {
     if (!broken_) engine_->OnDisconnect(*connection_, Now());
     turn_due_ms_ = now_ms;
     connection_.reset();
     session()->Disconnected(broken_ ? broken_->message() : "the engine ended it", now_ms);
   }
-  // Nobody has to wait for the end of a time in which nothing can come.
+  // Nothing can come any more, so no caller waits for its timeout.
   if (broken_) session()->Abandon(broken_->message(), now_ms);
+  // 5. Hand the turn on: to threads whose answer has come, and to the loop first if it waits.
   driving_ = false;
   TellChange();
   if (loop_waits_) bell_.notify_one();
 }
 
 void EngineFront::WaitFor(Waiter* waiter, Lock* lock) {
+  // Nobody drives: commit the own call here, which saves two changes of threads.
   if (!driving_ && !loop_waits_ && has_input()) {
     Exchange(lock);
     return PassOn();
@@ -232,12 +250,14 @@ void EngineFront::WaitFor(Waiter* waiter, Lock* lock) {
 
 void EngineFront::PassOn() {
   if (driving_ || loop_waits_) return;  // They look for themselves.
+  // Work of the loop: callbacks, lines, scans, and times before the end of its sleep.
   const bool due = broken_ || !connection_ || session()->has_events() || !lines_.empty() ||
                    session()->Wakeup() < loop_sleeps_until_ms_ || scan_ ||
                    turn_due_ms_ < loop_sleeps_until_ms_;
   if (due) return Wake();
   if (!has_input()) return;
   for (Waiter* waiter : waiting_) {
+    // Calls that were asked meanwhile: a thread that still waits drives them.
     if (!waiter->told) return waiter->changed.notify_one();
   }
   Wake();
@@ -262,6 +282,7 @@ void EngineFront::TakeTurn(std::string_view bytes) {
 
 void EngineFront::WorkBesideTurns() {
   if (broken_) return;
+  // The scan blocks the loop as driver; a service has no scan thread.
   if (const auto request = std::exchange(scan_, std::nullopt)) {
     ledger::ScanResult found;
     ledger_.store->Scan(*request, &found);
@@ -285,6 +306,7 @@ void EngineFront::Disconnect(Instant now) {
 
 void EngineFront::CloseStore() {
   Status closed;
+  // Batches of a service without sync reach the disk at the latest here.
   if (!broken_) closed = ledger_.store->Sync();
   const Status shut = ledger_.close();
   if (closed.ok()) closed = shut;
@@ -294,17 +316,20 @@ void EngineFront::CloseStore() {
 
 void EngineFront::LookAtDisk(int64_t now_ms) {
   if (broken_) return;
+  // A background write of the store failed, on a thread of the store.
   if (const std::optional<Status> failure = ledger_.failure->Get()) return Fail(*failure);
   if (now_ms < look_due_ms_) return;
+  // Room for grants; looks come ten times as often near the low mark.
   const std::optional<uint64_t> free_bytes = ledger_.store->FreeBytes();
   const bool nearly_full = free_bytes && *free_bytes < 2 * LimitsOfProgram().disk_free_high();
   look_due_ms_ = now_ms + (nearly_full ? kLookNearlyFullEveryMs : kLookEveryMs);
   engine_->OnDiskSpace(free_bytes, ledger_.store->FreeFiles());
+  // The directory was moved or replaced: nothing may be written there.
   const Status place = ledger_.store->CheckPlace();
   if (!place.ok()) Fail(place);
 }
 
-// What the engine would still say is not told.
+// Replies that the engine has ready are dropped: the ledger may not have them.
 void EngineFront::Fail(const Status& failure) {
   broken_ = failure.WithContext("the ledger failed");
   replies_.clear();

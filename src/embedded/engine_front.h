@@ -1,18 +1,12 @@
-// EngineFront: a session whose server is in the same process: the engine, the core and a ledger.
+// EngineFront: a session whose server is in the same process.
 //
-// Thread: the session is behind the mutex of Front. The engine and the store belong to the driver:
-// one thread at a time, which uses them without the mutex (driving_). So other threads ask calls
-// while a batch is on its way to the disk; all that was asked meanwhile is the next batch. The
-// driver is a thread that waits for its answer, if there is one. It does what was asked until then,
-// its own call included, which saves two changes of threads. The loop does the rest: calls that
-// nobody waits for, deadlines, scans, looks at the disk. Callbacks and lines for the log are the
-// loop's, too.
+// Thread: the session is behind the mutex of Front. Engine and store belong to the driver: one
+// thread at a time, without the mutex (driving_). Calls asked meanwhile are the next batch. A
+// thread that waits for its answer drives if it can. The loop does the rest: unawaited calls,
+// deadlines, scans, looks at the disk, callbacks, lines for the log.
 //
-// The session and the engine are joined by the bytes of one connection, so the engine decides as it
-// does for clients over TCP.
-//
-// A ledger that fails ends the service: what is on its way is kUnknown, all that follows is
-// kUnavailable at once, and nothing is told that is not in the ledger. The process goes on.
+// Errors: a ledger that fails ends the service, not the process. Calls on their way are kUnknown,
+// later ones kUnavailable at once. Nothing is told that is not in the ledger.
 #ifndef NOWCALLS_EMBEDDED_ENGINE_FRONT_H_
 #define NOWCALLS_EMBEDDED_ENGINE_FRONT_H_
 
@@ -63,7 +57,7 @@ class EngineFront final : public library::Front, private engine::Driver, private
   void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
 
-  // node::Io, the driver. A commit blocks; a scan is made by the loop.
+  // node::Io, the driver. A commit blocks; the loop scans.
   bool Commit(const ledger::CommitBatch& batch, bool at_once) override;
   void Scan(const ledger::ScanRequest& request) override { scan_ = request; }
   void Polled(Instant /*now*/) override {}
@@ -76,11 +70,10 @@ class EngineFront final : public library::Front, private engine::Driver, private
   void EndIsLate() override { Fail(Status::Unavailable("its end takes too long")); }
 
   // With the mutex.
-  // Makes the caller the driver, and moves bytes from the session through the engine and back. The
-  // mutex is free meanwhile. REQUIRES: nobody drives.
+  // Makes the caller the driver; the mutex is free meanwhile. REQUIRES: nobody drives.
   void Exchange(Lock* lock);
   bool has_input() { return connection_ && reads_ && !session()->output()->empty(); }
-  // What a driver has left is for the loop, or for another thread that waits.
+  // Wakes a thread for work that a driver left.
   void PassOn();
 
   // The loop, with the mutex.
@@ -94,7 +87,7 @@ class EngineFront final : public library::Front, private engine::Driver, private
   // The driver, without the mutex.
   Instant Now() const { return ledger_.clock->Now(); }
   void TakeTurn(std::string_view bytes);
-  // The scan that the turn asked for, and a look at the disk; the loop.
+  // The loop: the scan of the turn, a look at the disk.
   void WorkBesideTurns();
   void LookAtDisk(int64_t now_ms);
   void Fail(const Status& failure);

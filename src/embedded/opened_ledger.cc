@@ -56,6 +56,7 @@ Status OpenInMemory(const Limits& limits, OpenedLedger* ledger) {
 
 Status OpenOnDisk(bool sync, const Limits& limits, OpenedLedger* ledger) {
   NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Before a ledger is formatted.
+  // 1. The lock: no other process has the ledger.
   auto lock = store::LedgerLock::Take(ledger->data_dir);
   if (!lock.ok()) return lock.status();
   store::RocksStoreOptions options;
@@ -64,14 +65,17 @@ Status OpenOnDisk(bool sync, const Limits& limits, OpenedLedger* ledger) {
   options.on_background_error = [failure = ledger->failure](const Status& what) {
     failure->Set(what);
   };
+  // 2. Open, or format a new ledger.
   auto store = store::RocksStore::Open(*std::move(lock), options);
   if (!store.ok()) return store.status();
+  // 3. Recover and prove. A failure leaves the directory as it was.
   const Status recovered = Recover(store->get(), limits, ledger);
   if (recovered.code() == StatusCode::kCorruption) {
     return Status::Corruption(recovered.message() + "; `nowcalls-admin verify --data-dir " +
                               ledger->data_dir + "` lists all that is wrong");
   }
   NOWCALLS_RETURN_IF_ERROR(recovered);
+  // 4. Proved: only now may the store change an older ledger.
   NOWCALLS_RETURN_IF_ERROR((*store)->Accept());
   ledger->notes = (*store)->notes();
   NoteRecovered(ledger);
@@ -98,7 +102,7 @@ Result<OpenedLedger> OpenLedger(const EmbeddedOptions& options, const Limits& li
     NOWCALLS_RETURN_IF_ERROR(OpenInMemory(limits, &ledger));
     return ledger;
   }
-  // The program may change its directory.
+  // Absolute: the program may change its directory.
   std::error_code error;
   ledger.data_dir = std::filesystem::absolute(options.data_dir, error).lexically_normal().string();
   if (error) return Status::IoError("find " + options.data_dir + ": " + error.message());

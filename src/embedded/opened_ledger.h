@@ -1,4 +1,4 @@
-// OpenedLedger: the ledger of an embedded service, opened and recovered as nowcalls-server does it.
+// OpenedLedger: the ledger of an embedded service, opened as nowcalls-server does it.
 //
 // Thread: that of Open, then the driver of EngineFront; StoreFailure any.
 #ifndef NOWCALLS_EMBEDDED_OPENED_LEDGER_H_
@@ -20,7 +20,7 @@
 
 namespace nowcalls::embedded {
 
-// What a thread of the store has met. It outlives the store.
+// A failure on a thread of the store. Outlives the store.
 class StoreFailure {
  public:
   // The first one counts.
@@ -43,7 +43,7 @@ struct OpenedLedger {
   std::vector<std::string> notes;               // What an operator should know, as sentences.
 };
 
-// Errors as of Embedded::Open; the directory is then as it was.
+// Errors as of Embedded::Open; then the directory is as it was.
 Result<OpenedLedger> OpenLedger(const EmbeddedOptions& options, const Limits& limits);
 
 }  // namespace nowcalls::embedded

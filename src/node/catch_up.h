@@ -1,14 +1,11 @@
-// CatchUp: when what is due may be done after the loop was held up.
+// CatchUp: makes due work wait for earlier input when the loop was held up.
 //
-// Thread: loop. A loop that was stopped (SIGSTOP, a suspended machine) or kept busy finds deadlines
-// that have passed, and in its sockets input that had arrived before them. While the disk stalls,
-// input is left unread too: a connection may have only so many requests unanswered. A client that
-// was in time must not suffer for the server's delay. So due work waits until that input has been
-// taken: until a poll has brought no more to read, and no input waits for its turn or for a commit.
-// While a commit is under way the wait costs nothing: a decision could not be recorded before the
-// commit's end. Once the disk and the loop go on, due work waits for kHoldMsMax at most, or a flood
-// could hold deadlines up for ever. Work that depends on no waiting input (polled) does not wait
-// for the disk, which may hang for good.
+// Thread: loop.
+//
+// The loop is late if it wakes kLateMs after its plan (SIGSTOP, a suspended machine), and stalled
+// while input waits for a slow commit. Due work then waits until all earlier input is taken. It
+// waits kHoldMsMax at most once disk and loop go on, or a flood could delay it for ever. Work that
+// depends on no waiting input needs polled() alone.
 #ifndef NOWCALLS_NODE_CATCH_UP_H_
 #define NOWCALLS_NODE_CATCH_UP_H_
 
@@ -23,12 +20,11 @@ class CatchUp {
   static constexpr int64_t kLateMs = 100;
   static constexpr int64_t kHoldMsMax = 1'000;
 
-  // The loop polls next, until `wake` at the latest.
+  // Before a poll that ends at `wake`.
   void BeforePoll(Instant wake) { wake_ = wake; }
 
-  // The loop has polled. True: due work waits for another poll. `more_input`: there may be more to
-  // read at once, or input waits for the server. `stalled`: input waits for a commit that takes
-  // longer than kLateMs.
+  // After it. True: due work waits for another poll. `more_input`: more can be read at once, or
+  // input waits for the server. `stalled`: input waits for a commit older than kLateMs.
   bool Holds(Instant now, bool more_input, bool stalled) {
     const bool late = now - wake_ > kLateMs;
     polled_ = !late || !polled_;  // One poll is enough, also for a loop that is late at each turn.
@@ -47,9 +43,8 @@ class CatchUp {
     return false;
   }
 
-  // Whether the loop has polled since it was held up, as the last Holds found it: it then knows of
-  // everything that came before its deadlines, except input that waits. True whenever Holds was
-  // false.
+  // Since the last Holds all input before the deadlines is known, except input that waits. True
+  // whenever Holds was false.
   bool polled() const { return polled_; }
 
  private:

@@ -8,14 +8,13 @@
 
 namespace nowcalls::node {
 
-// The longest sleep of the loop. Its timers stand still while the machine is suspended, and the
-// ledger clock does not.
+// The longest sleep. A suspended machine stops the loop's timers, not the ledger clock.
 inline constexpr int64_t kSleepMsMax = 5'000;
-// The same while input waits for a commit.
+// While input waits for a commit.
 inline constexpr int64_t kHeldPollMs = 10;
-// An end takes at most this long, whatever is left.
+// Bound of an end.
 inline constexpr int64_t kEndMsMax = 10'000;
-// Requests that are not answered this long after an end began are left unanswered.
+// Requests without an answer so long after an end began get none.
 inline constexpr int64_t kEndWorkMsMax = 2'000;
 
 }  // namespace nowcalls::node

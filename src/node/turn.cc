@@ -31,9 +31,11 @@ void Turn::OnClosed() { phase_ = Phase::kClosed; }
 int64_t Turn::Run(bool more_to_read) {
   if (phase_ == Phase::kClosed) return 0;
   Instant now = clock_->Now();
+  // Input left over by earlier turns comes first.
   if (engine_runs()) engine_->ResumeInput(now);
 
-  // After a pause, input that had arrived before a deadline is read before the deadline counts.
+  // Deadlines wait for input that came before them (CatchUp). While a commit is under way the wait
+  // costs nothing: a decision could not be recorded before the commit's end.
   const bool poll_at_once = more_to_read || engine_->input_waits();
   const bool stalled =
       engine_->input_held() && commit_began_.has_value() && now - *commit_began_ > CatchUp::kLateMs;
@@ -41,13 +43,14 @@ int64_t Turn::Run(bool more_to_read) {
   if (catch_up_.polled()) io_->Polled(now);
   if (engine_runs()) Work(now, hold);
 
-  // A commit within the turn may have taken long.
+  // Read the clock again: a commit within the turn may have taken long.
   const Instant began = std::exchange(now, clock_->Now());
-  // Nothing is read any more, so nothing is held up; and a disk that hangs must not hold up the
-  // limit of an end.
+  // An end reads nothing, so it waits for no input. Nor for a commit: a disk that hangs must not
+  // hold up the limit of an end.
   if (ending() && catch_up_.polled()) ContinueEnd(now);
 
-  // Bytes that came while a commit of this turn stalled are read before deadlines count.
+  // Bytes that came while a commit of this turn stalled are read before deadlines count. So poll at
+  // once, and let CatchUp measure from the turn's beginning.
   const bool stalled_here = now - began > CatchUp::kLateMs;
   const Instant wake = stalled_here ? now : std::max(WakeAt(now, hold), now);
   catch_up_.BeforePoll(stalled_here ? began : wake);
@@ -55,7 +58,7 @@ int64_t Turn::Run(bool more_to_read) {
 }
 
 void Turn::Work(Instant now, bool hold) {
-  // The scan first, so that it goes on beside the rest of the turn.
+  // The scan first: it goes on beside the rest of the turn.
   if (!hold && !scanning_) {
     if (const auto request = engine_->BeginScan(now)) {
       scanning_ = true;
@@ -65,13 +68,13 @@ void Turn::Work(Instant now, bool hold) {
   if (hold && catch_up_.polled()) engine_->CloseTooSlow(now);
   if (!hold && engine_->NextDeadline() <= now) engine_->OnTime(now);
 
-  // The batch goes before the replies, so that the disk works while they are sent. A loop that
-  // catches up must not be held up again, and an end keeps a limit.
+  // The commit before the replies: the disk works while they are sent. A loop that catches up must
+  // not be held up again, and an end has a limit, so neither blocks in a commit.
   const bool at_once = !hold && !ending();
   BeginCommit(at_once);
   engine_->TurnEnd();
-  // Another round if there is something to write still: a batch that was committed at once has been
-  // answered by TurnEnd, and TurnEnd may have ended sessions of peers that do not read.
+  // Repeat while there is something to write. TurnEnd has answered a batch that was committed at
+  // once, and may have ended sessions of peers that do not read.
   while (BeginCommit(at_once)) engine_->TurnEnd();
 }
 
@@ -83,7 +86,7 @@ void Turn::CommitAll() {
 // True: the batch is durable already, and its replies may leave.
 bool Turn::BeginCommit(bool at_once) {
   if (commit_began_.has_value()) return false;
-  // The time of now, not of the turn's beginning.
+  // The clock of now: an earlier commit of this turn may have taken long.
   const Instant now = clock_->Now();
   const ledger::CommitBatch* batch = engine_->BeginCommit(clock_->Sample(), now);
   if (batch == nullptr) return false;
@@ -114,8 +117,8 @@ void Turn::ContinueEnd(Instant now) {
 }
 
 Instant Turn::WakeAt(Instant now, bool hold) const {
-  // While deadlines wait for input, their moment has passed and says nothing; a commit wakes the
-  // loop when it is done.
+  // While deadlines wait for input, their moments have passed and say nothing. Input that waits for
+  // a commit alone is looked at every kHeldPollMs; the end of the commit wakes the loop, too.
   if (hold)
     return engine_runs() && engine_->input_held() && !engine_->input_waits() ? now + kHeldPollMs
                                                                              : now;

@@ -1,14 +1,10 @@
-// Turn: what a node does in each turn of its loop, whoever drives it: the libuv server, an embedded
-// service, the simulator.
+// Turn: what a node does in each turn of its loop, whoever drives it.
 //
-// Thread: that of the engine. No I/O, no thread, no clock of its own. The driver first tells the
-// engine and this what happened (bytes, connections, a durable batch, a finished scan), then calls
-// Run, and sleeps until Run says or something happens.
+// Thread: that of the engine. No I/O, no clock of its own.
 //
-// Happy path of Run: input that was left over; the next scan; deadlines; the open batch to the
-// disk; replies that may leave; the next wake. Failure modes: a loop that was held up first takes
-// the input that came before its deadlines (CatchUp). A failed commit is never reported here: the
-// driver ends the node. An end that takes longer than kEndMsMax is told by Io::EndIsLate.
+// Order: the driver tells the engine and Turn what happened (bytes, connections, a durable batch, a
+// finished scan), calls Run, and sleeps. A failed commit never comes here; the driver ends the
+// node.
 #ifndef NOWCALLS_NODE_TURN_H_
 #define NOWCALLS_NODE_TURN_H_
 
@@ -34,25 +30,25 @@ enum class Phase {
   kClosed,
 };
 
-// What a turn has done by its driver. No call may call the turn back, but for CloseStore.
+// What a turn has done by its driver. Only CloseStore may call the turn back.
 class Io {
  public:
   virtual ~Io() = default;
 
-  // Commits a sealed batch, which stays as it is until it is durable. True: it is, already. False:
-  // Turn::OnDurable follows. `at_once`: it may be committed within the call though that blocks.
+  // Commits a sealed batch, unchanged until durable. True: it is durable. False: Turn::OnDurable
+  // follows. `at_once`: it may block.
   virtual bool Commit(const ledger::CommitBatch& batch, bool at_once) = 0;
-  // Turn::OnScanned follows. REQUIRES of the turn: no scan is under way.
+  // Turn::OnScanned follows. At most one scan is under way.
   virtual void Scan(const ledger::ScanRequest& request) = 0;
 
-  // The loop knows of all that came before `now`. For work of the driver that waits for no disk.
+  // Input before `now` is known. For work that waits for no disk.
   virtual void Polled(Instant now) = 0;
-  // When the driver has work of its own; kNever: it has none.
+  // Next work of the driver; kNever: none.
   virtual Instant NextWork() const = 0;
 
-  // The end. Something that the engine does not know of will still answer somebody: a backup.
+  // The end. True: a backup will still answer somebody.
   virtual bool answers_later() const = 0;
-  // Requests of `connections` are left unanswered.
+  // Requests of `connections` get no answer.
   virtual void LeftUnanswered(size_t connections) = 0;
   virtual void Disconnect(Instant now) = 0;  // All connections, behind their last replies.
   virtual bool connected() const = 0;        // One is still open.
@@ -62,24 +58,22 @@ class Io {
 
 class Turn {
  public:
-  // They outlive it.
+  // All outlive it.
   Turn(engine::Engine* engine, const ledger::Clock* clock, Io* io)
       : engine_(engine), clock_(clock), io_(io) {}
 
   // Events, before the Run of their turn.
   void OnDurable();
-  // Not ok when the scan failed: the ledger cannot be read, and the node must end.
+  // Not ok: the ledger cannot be read; the node must end.
   Status OnScanned(const ledger::ScanResult& result);
-  // The node ends from now on. The driver reads and accepts nothing any more.
+  // Begins the end. The driver reads and accepts no more. REQUIRES: !ending().
   void End();
   void OnClosed();
 
-  // Returns for how many milliseconds the driver may sleep, if nothing happens. `more_to_read`:
-  // another poll may find more to read at once.
+  // Returns the longest sleep, ms. `more_to_read`: another poll may read more.
   int64_t Run(bool more_to_read);
 
-  // Commits all that the engine has to write, before the first Run, through an Io that commits at
-  // once.
+  // Before the first Run: commits all, through an Io that commits at once.
   void CommitAll();
 
   Phase phase() const { return phase_; }

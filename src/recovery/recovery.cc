@@ -60,17 +60,21 @@ class Loader : public store::LedgerVisitor {
   Result<RecoveredLedger> Finish(bool may_lack_batches,
                                  const std::function<Result<ClockSample>()>& sample_clocks) {
     if (core_ == nullptr) return Status::Corruption("the ledger has no format record");
+    // The first batch writes both, so one alone is damage.
     if (seal_.has_value() != mark_.has_value()) {
       return Status::Corruption("the ledger has a clock without a seal, or a seal without a clock");
     }
+    // A mark later than the last batch is not believed: the time of the batch counts.
     if (mark_.has_value()) mark_ = core_->loading().Believed(*mark_);
     std::string future = core_->loading().times().Warning();
+    // Proof: the entities that were loaded add up to the seal.
     NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_));
     const Result<ClockSample> sample = sample_clocks();
     if (!sample.ok()) return sample.status();
     std::optional<ledger::RecoveredTime> time;
-    // The clock of a new ledger begins with the wall clock.
+    // A new ledger has no mark: its time begins with the wall clock.
     Instant now{std::max<int64_t>(0, sample->wall_ms)};
+    // A served ledger goes on from its mark, never before its last seal.
     if (mark_.has_value()) {
       time = ledger::RecoverTime(*mark_, Instant{seal_->ledger_ms}, *sample);
       now = time->now;
@@ -84,12 +88,15 @@ class Loader : public store::LedgerVisitor {
   }
 
  private:
-  // The first that is certain not to have been given out.
+  // The first fence that is certain not to have been given out.
   uint64_t NextFence(const ClockSample& sample, const std::optional<ledger::RecoveredTime>& time,
                      bool may_lack_batches) const {
     const uint64_t next = core_->books().next_fence();
+    // A new ledger begins on the line, above every ledger that may have been here before.
     if (!time.has_value()) return ledger::FenceLine(sample.wall_ms);
+    // Another boot: the last batches may be lost, so skip what they may have given out.
     if (!time->same_boot) return ledger::FenceAfterBoot(next, sample.wall_ms);
+    // Same boot: a disk may drop batches that were never synced, but none older than the mark.
     if (!may_lack_batches) return next;
     return ledger::FenceAfterLoss(next, sample.boottime_ms - mark_->machine.boottime_ms);
   }
@@ -107,12 +114,15 @@ class Loader : public store::LedgerVisitor {
 
 }  // namespace
 
+// Batches that the log has and the tables lack are applied first, so the proof covers them.
 Result<RecoveredLedger> Recover(store::Log* log, store::Tables* tables,
                                 const core::CoreOptions& options,
                                 const std::function<Result<ClockSample>()>& sample_clocks) {
+  // Step 1: apply the batches that the tables lack.
   NOWCALLS_RETURN_IF_ERROR(
       log->Read(tables->applied() + 1,
                 [tables](const ledger::SealedBatch& batch) { return tables->Apply(batch); }));
+  // Step 2: the tables are whole; load every family in the order of LedgerVisitor.
   Loader loader(options);
   NOWCALLS_RETURN_IF_ERROR(tables->Load(&loader));
   return loader.Finish(log->MayLackBatches(), sample_clocks);

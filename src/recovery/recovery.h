@@ -1,4 +1,4 @@
-// Recovery: from a store to a core that is ready to serve, and the ledger clock that goes with it.
+// Recover: makes a core that can serve, and its clock, from a store.
 //
 // Thread: loop, before the server serves.
 #ifndef NOWCALLS_RECOVERY_RECOVERY_H_
@@ -34,14 +34,14 @@ struct RecoveredLedger {
   std::string future;  // A warning: what it tells of times behind its last batch. Mostly empty.
 };
 
-// Replays what the log has behind the tables, then loads the tables and proves that they are
-// complete. Restart grace counts from the moment that `sample_clocks` tells, until Core::Begin
-// names another. kCorruption: the ledger is damaged. Other codes are those of log and tables.
+// Replays the log behind the tables, loads the tables and proves them complete. Restart grace
+// counts from `sample_clocks` until Core::Begin names another moment. kCorruption: damage; other
+// codes are those of log and tables.
 Result<RecoveredLedger> Recover(
     store::Log* log, store::Tables* tables, const core::CoreOptions& options,
     const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks);
 
-// The same of a log and its tables in one.
+// The same of a store.
 inline Result<RecoveredLedger> Recover(
     store::Store* store, const core::CoreOptions& options,
     const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks) {

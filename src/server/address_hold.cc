@@ -14,6 +14,8 @@ namespace nowcalls::server {
 Result<AddressHold> AddressHold::Take(const HostPort& name) {
   const Result<SocketAddress> address = Resolve(name);
   if (!address.ok()) return address.status();
+  // SO_REUSEADDR here and on the Listener's socket: Linux lets both bind while only one of them
+  // listens.
   AddressHold hold(socket(address->bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
   const int on = 1;
   if (hold.fd_ >= 0 && setsockopt(hold.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&

@@ -1,8 +1,7 @@
-// AddressHold: the listen address, taken before the ledger is touched.
+// AddressHold: the listen address, bound before the ledger is touched.
 //
-// Thread: any; before the server serves. It is bound and does not listen, so peers are refused as
-// if nobody were there until the recovery is done. The Listener then binds the same address beside
-// it, which Linux allows with SO_REUSEADDR on both while only one of them listens.
+// Thread: any; before the server serves. It does not listen: peers are refused until recovery is
+// done.
 #ifndef NOWCALLS_SERVER_ADDRESS_HOLD_H_
 #define NOWCALLS_SERVER_ADDRESS_HOLD_H_
 
@@ -15,8 +14,8 @@ namespace nowcalls::server {
 
 class AddressHold {
  public:
-  // kIoError names the address and the reason, kInvalidArgument a host without an address. Of port
-  // 0 only the host is held.
+  // kIoError: names address and reason. kInvalidArgument: the host has no address. Of port 0 only
+  // the host is held.
   static Result<AddressHold> Take(const HostPort& name);
 
   AddressHold(AddressHold&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

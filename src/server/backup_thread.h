@@ -1,7 +1,6 @@
 // BackupThread: makes backups beside everything else, one at a time.
 //
-// Thread: members are called on the loop thread; the copying and verifying runs on the backup
-// thread, which is started with the first backup.
+// Thread: loop; copying and verifying run on the backup thread, which the first backup starts.
 #ifndef NOWCALLS_SERVER_BACKUP_THREAD_H_
 #define NOWCALLS_SERVER_BACKUP_THREAD_H_
 
@@ -22,14 +21,14 @@ namespace nowcalls::server {
 
 class BackupThread {
  public:
-  // Makes a backup in the directory `to`; ends soon, with kUnavailable, when `stop` is set. Calls
-  // `begun` once that directory was made.
+  // Makes a backup in the directory `to`; calls `begun` once that exists. kUnavailable soon after
+  // `stop` is set.
   using Make = std::function<Result<backup::Manifest>(
       const std::string& to, const std::atomic<bool>& stop, const std::function<void()>& begun)>;
   struct Events {
-    // On the backup thread: not before its directory was made does a backup begin.
+    // On the backup thread, once the directory exists.
     std::function<void(const engine::BackupJob& job)> begun;
-    // On the loop thread; of each job that Begin took, whether it was `begun` or not.
+    // On the loop thread, for each job that Begin took.
     std::function<void(const engine::BackupJob& job, bool begun,
                        const Result<backup::Manifest>& made)>
         done;
@@ -37,7 +36,7 @@ class BackupThread {
 
   BackupThread(Make make, Events events) : make_(std::move(make)), events_(std::move(events)) {}
 
-  // kResourceExhausted: one is being made, or End was called.
+  // kResourceExhausted: a backup is under way, or End was called.
   Status Begin(uv_loop_t* loop, const engine::BackupJob& job) {
     if (ends_) return Status::ResourceExhausted("the server ends");
     if (busy())
@@ -55,7 +54,7 @@ class BackupThread {
 
   bool busy() const { return worker_.has_value() && worker_->busy(); }
 
-  // None is begun any more, and one that is being made ends soon.
+  // No backup begins any more; one under way ends soon.
   void End() { ends_ = true; }
 
   // REQUIRES: !busy().

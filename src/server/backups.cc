@@ -11,7 +11,7 @@
 namespace nowcalls::server {
 namespace {
 
-// Of the reason why a backup failed: room for the path of its directory, which a client chose.
+// Room for the path of the directory, which a client chose, within the reason of a failure.
 constexpr size_t kFailureBytesMax = 1024;
 
 // On the backup thread.
@@ -36,6 +36,7 @@ Backups::Backups(BackupThread::Make make, engine::Engine* engine, const ledger::
 void Backups::OnDone(const engine::BackupJob& job, bool begun,
                      const Result<backup::Manifest>& made) {
   LogDone(job, begun, made);
+  // The asker may be gone: the engine drops the answer then.
   const Instant now = clock_->Now();
   if (!made.ok()) return engine_->OnBackupDone(job.asker, made.status(), now);
   engine_->OnBackupDone(job.asker,
@@ -56,10 +57,13 @@ void Backups::LogDone(const engine::BackupJob& job, bool begun,
     return LogAt(LogLevel::kInfo, "backup to " + Shortened(job.to) + " done, " + made->CountsText(),
                  {{"peer", job.by}});
   }
+  // A backup that has begun is an event of the server, and logged without bound.
   if (begun) {
     const std::string why = Shortened(made.status().message(), kFailureBytesMax);
     return LogAt(LogLevel::kWarn, "backup failed: " + why, {{"peer", job.by}, {"reason", why}});
   }
+  // Refused before anything was written: a client can ask so at will, so its topic bounds the
+  // lines.
   const std::string why = Shortened(made.status().message());
   log_->Write(LogLevel::kWarn, LogTopic::kPeer,
               "connection " + job.by + " was refused a backup: " + why,

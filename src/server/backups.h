@@ -1,4 +1,4 @@
-// Backups: the backups that clients ask for: made beside everything else, logged, answered.
+// Backups: backups that clients ask for: made, logged, answered.
 //
 // Thread: loop, unless a comment says otherwise.
 #ifndef NOWCALLS_SERVER_BACKUPS_H_
@@ -23,7 +23,7 @@ class Backups {
   Status Begin(uv_loop_t* loop, const engine::BackupJob& job) { return thread_.Begin(loop, job); }
   bool busy() const { return thread_.busy(); }
 
-  // No backup begins any more; a backup that is being made ends soon, and its asker is told.
+  // No backup begins any more; one under way ends soon and is answered.
   void End() { thread_.End(); }
   // Ends the thread. REQUIRES: !busy().
   void Stop() { thread_.Stop(); }

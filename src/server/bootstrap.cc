@@ -43,13 +43,14 @@
 namespace nowcalls::server {
 namespace {
 
-// That connections of HTTP may take, so that the ledger keeps its own.
+// Files that connections of HTTP may take, beside those of the ledger.
 uint64_t FilesOfWeb(const ServerConfig& config) {
   const int listeners = (config.http ? 1 : 0) + (config.sentinel.dashboard.host.empty() ? 0 : 1);
   return static_cast<uint64_t>(listeners) * web::HttpServer::kConnectionsMax;
 }
 
 Status PrepareProcess(ServerConfig* config) {
+  // Files first: the store's and HTTP's must fit, and connections get the rest.
   IgnoreSignals();
   const uint64_t file_limit = RaiseFileLimit();
   spdlog::debug("{} files may be open", file_limit);
@@ -92,7 +93,7 @@ Status TakeAddress(const HostPort& listen, std::optional<AddressHold>* hold) {
   return Status::Ok();
 }
 
-// A name may have several addresses, and a client may try another one than the server took.
+// A name may have several addresses, and clients may try one that the server did not take.
 void WarnOfOtherAddresses(const HostPort& listen) {
   const Result<std::vector<SocketAddress>> addresses = ResolveAll(listen);
   if (!addresses.ok() || addresses->size() < 2) return;
@@ -108,13 +109,14 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
                                                      const ServerConfig& config,
                                                      store::RocksStoreOptions options) {
   options.durability = config.durability.mode;
-  // A backup must not be what ends the grants.
+  // A copy keeps this free, so that a backup does not end the grants.
   options.copy_leaves_bytes = config.core.limits.disk_free_high();
   options.nearly_full_bytes = config.core.limits.disk_free_high();
   options.on_background_error = [](const Status& failure) {
     DieOfIoError("ledger upkeep", failure);
   };
   auto store = store::RocksStore::Open(std::move(lock), options);
+  // A new ledger is news: an operator may have named the wrong directory.
   if (store.ok() && (*store)->formatted_now()) {
     spdlog::info("formatted a new ledger in {}", config.data_dir);
   }
@@ -125,6 +127,7 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
 }
 
 void LogRecovered(const recovery::RecoveredLedger& ledger, int64_t took_ms) {
+  // The first batch raises the format; there is no way back to an older server.
   if (ledger.format_version < ledger::kFormatVersion) {
     spdlog::info(
         "the ledger has format version {} and gets {} now: versions of nowcalls that wrote {} do "
@@ -134,6 +137,7 @@ void LogRecovered(const recovery::RecoveredLedger& ledger, int64_t took_ms) {
   if (!ledger.future.empty()) LogAt(LogLevel::kWarn, ledger.future);
   if (!ledger.time.has_value()) return;
   const ledger::RecoveredTime& time = *ledger.time;
+  // Wall time counts across a boot only within bounds: a wrong clock could expire all tokens.
   if (time.clamped) {
     spdlog::warn(
         "the machine was started anew and its wall clock differs by {} ms from the last mark in "
@@ -147,7 +151,7 @@ void LogRecovered(const recovery::RecoveredLedger& ledger, int64_t took_ms) {
                Counted(ledger.rules, "rule"), took_ms, ResidentBytes() >> 20);
 }
 
-// What the ledger holds is served in any case, and only what would add to it is refused.
+// All that the ledger holds is served; only additions are refused.
 void WarnIfBeyondLimits(const recovery::RecoveredLedger& ledger, const Limits& limits) {
   const auto warn = [](const char* setting, uint64_t max, uint64_t held, const char* what,
                        const char* refused) {
@@ -174,7 +178,7 @@ void LogBeginning(const ServerConfig& config, const std::vector<LoadedRuleFile>&
   LogRuleFiles(rules);
 }
 
-// A newcomer's first start serves, but limits nothing.
+// A first start without rules serves, but limits nothing.
 void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
   if (core.flows().rules() > 0) return;
   std::error_code ignored;  // Then the directory is named as the operator wrote it.
@@ -187,7 +191,7 @@ void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
             data_dir);
 }
 
-// Reads what was opened and proves that it is complete.
+// Loads the opened store and proves it complete.
 Result<recovery::RecoveredLedger> RecoverFrom(store::RocksStore* store,
                                               const ServerConfig& config) {
   Result<recovery::RecoveredLedger> ledger = recovery::Recover(store, config.core);
@@ -196,18 +200,18 @@ Result<recovery::RecoveredLedger> RecoverFrom(store::RocksStore* store,
                             config.data_dir + "` lists all that is wrong");
 }
 
-// Not here: damage that ends who reads it must not end who serves.
+// In a child process: damage that ends a reader must not end the server.
 Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
                                          const std::atomic<bool>& stop) {
   return backup::VerifyInProcess(backup::kThisProgram, data_dir, stop);
 }
 
-// A lost one must not be taken for a new one: all that is out would be granted again.
+// A lost ledger must not be taken for a new one: tokens that are out would be granted again.
 Status CheckRequiredLedger(const ServerConfig& config) {
   NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Without it no ledger can be begun.
   const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
   if (!config.require_ledger || present.code() != StatusCode::kNotFound) return {};
-  // What is there instead tells more.
+  // Remains of a ledger explain more than its absence.
   NOWCALLS_RETURN_IF_ERROR(store::CheckMayServe(config.data_dir));
   return Status::InvalidArgument(
       present.message() +
@@ -215,7 +219,7 @@ Status CheckRequiredLedger(const ServerConfig& config) {
       "mounted? To begin with an empty ledger, start once without require-ledger");
 }
 
-// Whoever may ask for a backup must not take a name that a start, or a change of rules, needs.
+// A client's backup must not take a name that the next start, or a change of rules, needs.
 Status CheckBackupName(const std::string& to, const ServerConfig& config,
                        const PortFile& port_file) {
   NOWCALLS_RETURN_IF_ERROR(port_file.CheckIsNot(to));
@@ -229,7 +233,7 @@ Status CheckBackupName(const std::string& to, const ServerConfig& config,
   return {};
 }
 
-// Answers from here on, also while the ledger is being loaded.
+// HTTP answers from here on, also while the ledger is being loaded.
 Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> figures,
                 const web::Board& board, std::unique_ptr<web::Web>* web) {
   if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
@@ -252,7 +256,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
   return Status::Ok();
 }
 
-// Of the server itself, for who is on this machine.
+// The server's own address, for clients on this machine.
 HostPort OwnAddress(HostPort address) {
   if (address.host == "0.0.0.0") address.host = "127.0.0.1";
   if (address.host == "::") address.host = "::1";
@@ -264,11 +268,14 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   const Stopwatch watch;
   std::optional<LongStart> starting(std::in_place);
   LogBeginning(config, rules);
-  // All that can be wrong is found out before the ledger is touched.
+  // 1. Before the ledger is touched: all mistakes that can be found so early. First, that there is
+  //    a ledger if there must be one.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
+  // The lock, before the address: a second server of this ledger names the first, and ends.
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
   spdlog::debug("no other server has the ledger in {}", (*lock)->ledger_dir());
+  // Bound and not listening: peers are refused until recovery is done.
   std::optional<AddressHold> hold;
   NOWCALLS_RETURN_IF_ERROR(TakeAddress(config.listen, &hold));
   WarnOfOtherAddresses(config.listen);
@@ -276,10 +283,11 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   web::Board board;
   std::unique_ptr<web::Web> web;
   NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, board, &web));
-  // Only now: a server with another ledger that has the address may have this very file.
+  // The port file comes after the address: a server of another ledger that has the address may own
+  // this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
-  // The ledger is opened and recovered. Keep is the first call that may change an older one.
+  // 2. Open, load, prove. Accept is the first call that may change an older ledger.
   auto store = OpenStore(*std::move(lock), config, options);
   if (!store.ok()) return store.status();
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
@@ -289,18 +297,21 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   LogRecovered(*ledger, watch.Ms());
   WarnIfBeyondLimits(*ledger, config.core.limits);
 
+  // 3. Make the server, and commit the rule files before anybody connects.
   again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
   const recovery::MachineClock clock(*ledger);
   Server server(
       config, &*ledger, &clock, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
           const std::function<void()>& begun) -> Result<backup::Manifest> {
+        // On the backup thread.
         NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, config, port_file));
         return backup::MakeBackup(**store, config.data_dir, to,
                                   std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy,
                                   stop, begun);
       },
       [&] {
+        // On the commit thread, at the end: first the port file, then the ledger and its lock.
         port_file.Remove();
         return (*store)->Close();
       },
@@ -308,12 +319,12 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
-  // Peers are let in. The port file tells of a server that answers already.
+  // 4. Let peers in. The port file comes last: it names a server that answers.
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
   hold.reset();
   const HostPort address = (*listener)->address();
-  // Nobody could come back while the disk took the rules.
+  // Grace counts from here: no client could come back while the disk took the rules.
   ledger->core->Begin(clock.Now());
   server.Start(*std::move(listener));
   if (web != nullptr) web->Look(OwnAddress(address));
@@ -326,6 +337,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   spdlog::info("serving on {}, {} of {} recovered in {} ms", address.ToString(),
                Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
   starting.reset();
+  // 5. Serve until the end.
   server.Run();
   spdlog::info("closed in good order");
   return Status::Ok();
@@ -335,6 +347,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
 
 int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
           std::vector<LoadedRuleFile> rules, const store::RocksStoreOptions& store) {
+  // Copied before PrepareProcess lowers limits and makes paths absolute: changes compare with it.
   ConfigAgain again{.at_start = config, .read = std::move(read_again)};
   Status status = PrepareProcess(&config);
   if (status.ok()) status = Run(config, std::move(again), std::move(rules), store);

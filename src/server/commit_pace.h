@@ -1,4 +1,4 @@
-// CommitPace: whether commits are quick, from how long the last ones took.
+// CommitPace: whether commits have been quick lately.
 //
 // Thread: Took one at a time; quick any.
 #ifndef NOWCALLS_SERVER_COMMIT_PACE_H_
@@ -11,7 +11,7 @@ namespace nowcalls::server {
 
 class CommitPace {
  public:
-  // An fdatasync of a good disk takes a tenth of this.
+  // Ten times an fdatasync of a good disk.
   static constexpr int64_t kQuickUs = 1'000;
 
   void Took(int64_t commit_us) {
@@ -19,8 +19,7 @@ class CommitPace {
     mean_us_ = mean_us + (static_cast<double>(commit_us) - mean_us) / kLast;
   }
 
-  // After a start, or after a commit that stalled, a run of quick commits has to come first: some
-  // seventy after a stall of a second.
+  // False after a start or a stall, until enough quick commits: some seventy after a stall of 1 s.
   bool quick() const { return mean_us_ < kQuickUs; }
 
  private:

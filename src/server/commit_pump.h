@@ -1,36 +1,16 @@
-// CommitPump: brings sealed batches to the disk and tells when they are there.
+// CommitPump: brings sealed batches to the disk and tells when they are durable.
 //
-// Thread: loop. This is the commit path, from a request to its reply:
+// Thread: loop. The commit path:
 //
-//   1. Engine::OnBytes decides a request. Its records go into the open batch. Its reply waits in
-//      the connection's buffer for that batch (invariant 1: no reply before its batch is durable).
-//   2. At the end of a turn node::Turn seals the open batch (Engine::BeginCommit) unless a commit
-//   is
-//      under way. A sealed batch never changes. The next batch is open at once, so requests go on
-//      being decided while the disk works.
-//   3. The batch goes to the disk in one of two ways:
-//      - A small batch, while commits are quick, is committed here, on the loop thread
-//        (CommitThread::CommitHere): to wake a thread costs more than such a commit. Its replies
-//        leave in this very turn.
-//      - Any other batch is handed to the commit thread, and the loop goes on.
-//   4. The commit thread appends the batch to the log and syncs it (Store::CommitTelling). The
-//      batch is durable now, and the thread reports so. Only then does it apply the batch to the
-//      store's tables, while the loop already sends the replies.
-//   5. The loop hears of it when it next looks: at the beginning of its turn, if the commit ended
-//      meanwhile, or by its next poll, if the loop sleeps. Turn::OnDurable lets the replies of that
-//      batch leave at the end of the turn.
-//   6. Back to 2: the open batch holds what arrived while the one before it was being synced. That
-//      is group commit without a timer. A slow disk gets large batches, a quick one small batches.
+// 1. Engine::OnBytes decides a request. Its reply waits for the open batch (invariant 1).
+// 2. At the end of a turn node::Turn seals that batch, unless a commit is under way.
+// 3. A small batch is committed here while commits are quick, any other on the commit thread.
+// 4. The thread appends, syncs, reports the batch durable, then applies it.
+// 5. The loop collects that in its next turn, and the replies leave.
+// 6. The next batch holds what arrived meanwhile: group commit without a timer.
 //
-// One commit is in flight. A second sealed batch that waits behind it would save the moment between
-// the end of a sync and the end of the loop's turn. It would also cost each request one whole
-// commit more: a request that comes during commit N could not join batch N + 1, which is sealed
-// already. Where a sync takes milliseconds that is what counts. Where a sync takes a tenth of one,
-// the loop is the slower part, and the disk may idle.
-//
-// Failure modes: a commit or sync that fails ends the process at once (exit code 74): memory would
-// say more than the disk. A commit that is slow or hangs is logged (CommitWatch); grants wait, and
-// requests that change nothing are answered as ever.
+// Errors: a failed commit or sync ends the process (exit code 74). While one hangs, grants wait;
+// requests that change nothing do not.
 #ifndef NOWCALLS_SERVER_COMMIT_PUMP_H_
 #define NOWCALLS_SERVER_COMMIT_PUMP_H_
 
@@ -57,7 +37,7 @@ namespace nowcalls::server {
 
 class CommitPump {
  public:
-  // All run on the loop thread.
+  // All on the loop thread.
   struct Events {
     std::function<void()> durable;  // The batch of the last Commit that answered false.
     std::function<void()> closed;   // The last job is done.
@@ -65,42 +45,39 @@ class CommitPump {
         disk_space;
   };
 
-  // All of these outlive it.
+  // All outlive it.
   CommitPump(const ServerConfig* config, const ledger::Clock* clock, store::Store* store,
              web::Board* board, Events events)
       : config_(config), clock_(clock), store_(store), board_(board), events_(std::move(events)) {}
 
-  // As node::Io::Commit. Before Start the batch is committed on this thread.
+  // As node::Io::Commit. Before Start: on this thread.
   bool Commit(const ledger::CommitBatch& batch, bool at_once);
 
-  // Before Start: syncs what Commit has committed. Not ok: that has failed.
+  // Before Start: syncs what Commit wrote. Returns the first failure of either.
   Status SyncNow();
 
-  // Starts the commit thread.
   void Start(uv_loop_t* loop);
 
-  // Once a turn, before anything else: takes note of a batch that has become durable while the loop
-  // was reading.
+  // First in a turn: notes a batch that became durable meanwhile.
   void Collect() {
     if (thread_->busy()) thread_->Collect();
   }
 
-  // The marks of free disk are others from now on. REQUIRES: Start was called.
+  // New marks of free disk. REQUIRES: Start was called.
   void SetLimits(const Limits& limits) { thread_->SetDiskNear(NearBytes(limits)); }
 
-  // Logs a commit that does not end; once a commit.
+  // Logs a commit that hangs, once.
   void ReportHanging(Instant now) { LogSlow(watch_.UnderWay(now)); }
-  // When ReportHanging has something to log.
+  // When ReportHanging has a line.
   Instant NextReport() const { return watch_.NextReport(); }
 
-  // The last job: the store is synced, then `close` runs, on the commit thread. REQUIRES: no commit
-  // is under way.
+  // The last job: syncs the store, runs `close`. REQUIRES: no commit is under way.
   void Finish(const std::function<Status()>& close);
-  // Ends the thread. REQUIRES: Events::closed has been called.
+  // REQUIRES: Events::closed has been called.
   void Stop() { thread_->Stop(); }
 
  private:
-  // With less free than this the disk is looked at more often.
+  // With less free, looks at the disk come more often.
   static uint64_t NearBytes(const Limits& limits) { return 2 * limits.disk_free_high(); }
   void OnDone();
   void OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files);

@@ -11,8 +11,8 @@ namespace nowcalls::server {
 namespace {
 
 constexpr int64_t kCheckEveryMs = 1'000;
-// While the disk is nearly full: a busy server writes a tenth of the least low watermark that makes
-// sense in this time, and grants go on soon after somebody has made room.
+// While the disk is nearly full. In 100 ms a busy server writes a tenth of the least sensible low
+// mark; grants go on soon after somebody made room.
 constexpr int64_t kCheckNearlyFullEveryMs = 100;
 
 }  // namespace
@@ -35,11 +35,12 @@ void CommitThread::Commit(const ledger::CommitBatch* batch) {
 }
 
 bool CommitThread::CommitHere(const ledger::CommitBatch& batch) {
-  // What is synced later needs the thread awake.
+  // kInterval: the thread must be awake for the sync that follows.
   if (durability_.mode == store::Durability::kInterval || worker_.busy() ||
       batch.records() > durability_.inline_records_max || !LoopTakesStore()) {
     return false;
   }
+  // The loop blocks here, with all requests; LoopTakesStore allowed it for quick commits alone.
   CommitTimed(batch, {});
   LoopReturnsStore();
   return true;
@@ -47,6 +48,7 @@ bool CommitThread::CommitHere(const ledger::CommitBatch& batch) {
 
 bool CommitThread::LoopTakesStore() {
   const std::lock_guard lock(mutex_);
+  // Never wait for the thread: it may be in a slow sync. Then the batch is handed over.
   if (thread_has_store_ || !pace_.quick()) return false;
   loop_has_store_ = true;
   watch_here_.Began(Instant{BoottimeMs()});
@@ -58,6 +60,7 @@ void CommitThread::LoopReturnsStore() {
   bool awaited = false;
   {
     const std::lock_guard lock(mutex_);
+    // Notify and log outside of the mutex: the thread waits for it.
     slow = watch_here_.Ended(Instant{BoottimeMs()});
     loop_has_store_ = false;
     awaited = thread_has_store_;
@@ -66,14 +69,16 @@ void CommitThread::LoopReturnsStore() {
   TellIfSlow(slow);
 }
 
-// False: the loop has not returned it for a while.
+// False: the loop kept the store for kCheckEveryMs: a hanging disk.
 bool CommitThread::ThreadTakesStore() {
   std::optional<std::string> slow;
   {
     std::unique_lock lock(mutex_);
+    // Claim first, then wait: from now on the loop takes no new commit.
     thread_has_store_ = true;
     const auto patience = std::chrono::milliseconds(kCheckEveryMs);
     if (returned_.wait_for(lock, patience, [this] { return !loop_has_store_; })) return true;
+    // The loop itself cannot log its own hanging commit.
     slow = watch_here_.UnderWay(Instant{BoottimeMs()});
   }
   TellIfSlow(slow);
@@ -93,9 +98,10 @@ void CommitThread::Finish(std::function<Status()> close) {
 }
 
 int64_t CommitThread::Work(bool job) {
-  // While there is a job the loop commits nothing itself, so one never comes in vain.
+  // With a job submitted, the loop commits nothing itself: the store is free, or soon will be.
   const bool taken = ThreadTakesStore();
   NOWCALLS_CHECK(taken || !job);
+  // Come back at once: the next wait has the same patience.
   if (!taken) return 0;
   const int64_t wait_ms = WorkOnStore(job);
   ThreadReturnsStore();
@@ -103,17 +109,22 @@ int64_t CommitThread::Work(bool job) {
 }
 
 int64_t CommitThread::WorkOnStore(bool job) {
+  // 1. A due sync comes before the job, whose commit would delay it.
   if (sync_due_ms_.has_value() && BoottimeMs() >= *sync_due_ms_) {
     Try("sync", store_->Sync());
     sync_due_ms_.reset();
   }
+  // 2. The job: a batch, or the close at the end.
   if (job) Do();
   if (closed_) return WorkerThread::kUntilSubmit;
+  // 3. About once a second, also without commits: a ledger that was replaced or harmed ends the
+  //    server soon.
   const int64_t now_ms = BoottimeMs();
   if (now_ms >= look_due_ms_) {
     Try("check", store_->CheckPlace());
     LookAtDisk(now_ms);
   }
+  // 4. Sleep until the next sync or look.
   const int64_t wake_ms = std::min(sync_due_ms_.value_or(look_due_ms_), look_due_ms_);
   return std::clamp<int64_t>(wake_ms - now_ms, 0, kCheckEveryMs);
 }
@@ -123,6 +134,7 @@ void CommitThread::LookAtDisk(int64_t now_ms) {
   look_due_ms_ = now_ms + (seen < near_bytes_ ? kCheckNearlyFullEveryMs : kCheckEveryMs);
   const uint64_t files = store_->FreeFiles().value_or(kUntold);
   const bool other_files = free_files_.exchange(files) != files;
+  // Only news wakes the loop.
   if (free_bytes_.exchange(seen) != seen || other_files) worker_.Nudge();
 }
 
@@ -135,6 +147,7 @@ void CommitThread::TellDiskSpace() const {
 
 void CommitThread::Do() {
   const ledger::CommitBatch* batch = batch_;
+  // The close is the last call of the store; Stop follows.
   if (batch == nullptr) {
     Try("close", close_());
     closed_ = true;
@@ -143,8 +156,9 @@ void CommitThread::Do() {
   }
   const bool first_unsynced =
       durability_.mode == store::Durability::kInterval && !sync_due_ms_.has_value();
-  // Before the commit, so that its own time counts.
+  // Taken before the commit, so that the commit's own time counts.
   const int64_t due_ms = first_unsynced ? BoottimeMs() + durability_.interval_ms : 0;
+  // The loop hears that the batch is durable before the store applies it to its tables.
   CommitTimed(*batch, finish_early_);
   if (first_unsynced) sync_due_ms_ = due_ms;
 }

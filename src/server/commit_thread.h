@@ -1,11 +1,7 @@
 // CommitThread: the only writer of the store.
 //
-// Thread: members are called on the loop thread; the store's Commit, Sync and the last job run on
-// the commit thread. One batch is in flight while the loop fills the next (group commit as in
-// leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). `done` comes
-// as soon as a batch is on the disk. The thread applies the batch to the store's tables after that,
-// while the loop makes the next one. A small batch is committed on the loop thread (CommitHere): to
-// hand it over would take longer than its commit.
+// Thread: loop; Commit, Sync and the last job run on the commit thread. Group commit as in
+// leveldb's DBImpl::Write. Order of a batch: log, `done`, tables.
 #ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
 
@@ -27,9 +23,8 @@
 
 namespace nowcalls::server {
 
-// Hears how many bytes and inodes the ledger's disk has free: `told` runs on the loop thread
-// whenever a look finds another number than the look before. Below `near_bytes` looks come ten
-// times as often.
+// `told`: on the loop thread, when free bytes or inodes of the ledger's disk change. Looks come ten
+// times as often below `near_bytes`.
 struct DiskWatch {
   uint64_t near_bytes = 0;
   std::function<void(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files)> told;
@@ -39,38 +34,34 @@ class CommitThread {
  public:
   struct Events {
     std::function<void()> done;  // On the loop thread, for each Commit.
-    // On the thread of the failure. `what` is "commit", "sync", "check" or "close". The server's
+    // On the thread of the failure. `what`: "commit", "sync", "check" or "close". The server's
     // handler does not return.
     std::function<void(const char* what, const Status& failure)> fail;
-    // On either thread, with the text of CommitWatch about a commit on the loop thread.
+    // On either thread: CommitWatch's text about a commit on the loop thread.
     std::function<void(const std::string& what)> slow;
   };
 
-  // With kInterval every commit is synced after at most `durability.interval_ms`. Once a second,
-  // with commits and without, the thread checks that the store is still what it was opened as, so
-  // that a server whose ledger was replaced or harmed ends soon. It also looks at the free space of
-  // the disk.
+  // kInterval: syncs `durability.interval_ms` after a commit at most. Each second checks the
+  // ledger's place and the free disk.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                Events events, DiskWatch disk_watch);
 
-  // Commits a sealed batch before it returns, on the loop thread, if it is small
-  // (DurabilityChoice::inline_records_max), nothing is submitted and commits have been quick
-  // lately. False: Commit has to be called.
+  // Commits a sealed batch on the loop thread. False: call Commit, since the batch is not small,
+  // commits are not quick, the thread is busy, or with kInterval.
   bool CommitHere(const ledger::CommitBatch& batch);
 
-  // REQUIRES: !busy(). `batch` is sealed and stays as it is until `done`.
+  // REQUIRES: !busy(); `batch` is sealed and unchanged until `done`.
   void Commit(const ledger::CommitBatch* batch);
 
-  // The last job: `close` runs on the thread, so that the loop can still keep its deadlines.
-  // REQUIRES: !busy(), and nothing is submitted afterwards.
+  // The last job: `close` runs on the thread. REQUIRES: !busy(); nothing is submitted afterwards.
   void Finish(std::function<Status()> close);
 
-  // Thread: any. DiskWatch::near_bytes from now on.
+  // Thread: any. Sets DiskWatch::near_bytes.
   void SetDiskNear(uint64_t bytes) { near_bytes_ = bytes; }
 
   // From Commit or Finish until just before `done`.
   bool busy() const { return worker_.busy(); }
-  // Runs `done` now if it is due; otherwise the loop's next poll does.
+  // Runs `done` now if it is due, else the next poll does.
   void Collect() { worker_.Collect(); }
   void Stop() { worker_.Stop(); }
 
@@ -98,8 +89,8 @@ class CommitThread {
   const ledger::CommitBatch* batch_ = nullptr;  // The job; nullptr means close_.
   std::function<Status()> close_;
 
-  // One thread at a time has the store. The commit thread waits for it. The loop commits nothing
-  // itself while the commit thread has the store or waits for it.
+  // One thread at a time has the store. The loop takes it only if the commit thread neither has it
+  // nor waits.
   std::mutex mutex_;
   std::condition_variable returned_;
   bool loop_has_store_ = false;    // Guarded by mutex_, as are the next two.
@@ -107,7 +98,7 @@ class CommitThread {
   CommitWatch watch_here_;         // Of the commit on the loop thread.
   CommitPace pace_;
 
-  // Commit thread: when the commits that are not synced have to be, on the boot clock.
+  // Commit thread: when unsynced commits are to be synced, boot clock.
   std::optional<int64_t> sync_due_ms_;
   bool closed_ = false;
   int64_t look_due_ms_ = 0;

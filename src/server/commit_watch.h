@@ -1,6 +1,4 @@
-// CommitWatch: finds commits that take long, for the log. Grants wait for every commit, and all
-// requests wait for a commit on the loop thread, so an operator must hear of a slow disk, and of a
-// disk that hangs while it hangs.
+// CommitWatch: finds slow and hanging commits, for the log. All grants wait for a commit.
 //
 // Thread: one at a time. Time comes in with each call.
 #ifndef NOWCALLS_SERVER_COMMIT_WATCH_H_
@@ -21,7 +19,7 @@ class CommitWatch {
     told_ = false;
   }
 
-  // The commit has ended. Returns the text to log; nothing if the commit was quick.
+  // The text to log; nothing if the commit was quick.
   std::optional<std::string> Ended(Instant now) {
     const int64_t took_ms = now - *began_;
     began_.reset();
@@ -29,13 +27,13 @@ class CommitWatch {
     return "a commit took " + std::to_string(took_ms) + " ms";
   }
 
-  // How long the commit that is under way has taken; 0 if there is none.
+  // Age of the commit under way, ms; 0: none.
   int64_t UnderWayMs(Instant now) const { return began_ ? now - *began_ : 0; }
 
-  // When UnderWay returns a text; kNever: no more of this commit.
+  // When UnderWay has a text; kNever: none for this commit.
   Instant NextReport() const { return began_ && !told_ ? *began_ + kHangsMs : kNever; }
 
-  // The text to log of a commit that does not end; once a commit.
+  // The text about a commit that hangs; once a commit.
   std::optional<std::string> UnderWay(Instant now) {
     if (now < NextReport()) return std::nullopt;
     told_ = true;

@@ -37,14 +37,14 @@ CLI::Option* AddFlag(const Setting& setting, std::vector<std::string>* values, C
   }
 }
 
-// A flag whose value was forgotten takes the next flag for it.
+// A flag without its value takes the next flag for it.
 Status CheckNoFlag(const std::string& flag, const std::string& value) {
   if (!value.starts_with("--")) return Status::Ok();
   return Status::InvalidArgument(flag + " needs a value, got " + value + "; write ./" + value +
                                  " if a file of that name is meant");
 }
 
-// Of a switch that was given another value than true, which CLI11 takes as none.
+// Of a switch with a value, which CLI11 refuses unless it is true.
 std::string AboutSwitch(const std::string& flag) {
   std::string text = flag + " is a switch: give it alone, or leave it out";
   for (const Setting& setting : Settings()) {
@@ -55,7 +55,7 @@ std::string AboutSwitch(const std::string& flag) {
   return text;
 }
 
-// CLI11's texts about values, in other words.
+// CLI11's texts about values, reworded.
 std::string Explain(const CLI::ParseError& error) {
   const std::string_view text = error.what();
   const std::string flag(text.substr(0, text.find_first_of(": ")));
@@ -77,12 +77,13 @@ Status CheckNothingLeft(const CLI::App& app) {
   return Status::InvalidArgument("unknown flag " + Quoted(flag) + DidYouMean(flag, names));
 }
 
-// CLI11 only takes the arguments apart; what beats what is decided here.
+// CLI11 takes the arguments apart; precedence is decided here.
 Result<Flags> ParseFlags(int argc, const char* const* argv) {
   const auto& table = Settings();
   Flags flags;
   if (const auto empty = EmptyOption(argc, argv)) return Status::InvalidArgument(*empty);
   CLI::App app;
+  // 1. Declare flags; help comes from the table of settings, not from CLI11.
   app.set_help_flag("");
   app.add_flag("-h,--help", flags.help)->disable_flag_override();
   app.add_flag("-V,--version", flags.version)->disable_flag_override();
@@ -93,10 +94,12 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
   for (size_t i = 0; i < table.size(); ++i) {
     options.push_back(AddFlag(table[i], &values[i], &app));
   }
+  // 2. Parse. Unknown flags are left over, for an error that suggests the next name.
   app.allow_extras();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    // Help wins over a mistake elsewhere.
     if (flags.help || flags.version) return flags;
     return Status::InvalidArgument(Explain(error));
   }
@@ -106,6 +109,7 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
   if (config->count() > 0 && flags.config_file.empty()) {
     return Status::InvalidArgument("--config is empty; give it a value, or leave it out");
   }
+  // 3. Keep the flags that were given; a switch has no value of its own.
   for (size_t i = 0; i < table.size(); ++i) {
     if (options[i]->count() == 0) continue;
     if (table[i].kind == SettingKind::kSwitch) values[i] = {"true"};
@@ -159,6 +163,7 @@ Status ApplyFile(const std::string& path, const std::string& text, Invocation* i
 }
 
 Status ApplyFileOf(const Flags& flags, const Environment& env, Invocation* invocation) {
+  // The flag beats the variable.
   const std::string* named = NonEmpty(env, kConfigEnvironment);
   const bool by_flag = !flags.config_file.empty();
   if (!by_flag && named == nullptr) return Status::Ok();
@@ -168,7 +173,7 @@ Status ApplyFileOf(const Flags& flags, const Environment& env, Invocation* invoc
   const Result<std::string> text = ReadConfigFile(path);
   if (!text.ok()) return text.status().WithContext(origin);
   const Status applied = ApplyFile(path, *text, invocation);
-  // Who did not write the name needs to know where it comes from.
+  // An operator who did not write --config needs to know where the name comes from.
   return by_flag ? applied : applied.WithContext(origin);
 }
 
@@ -190,8 +195,9 @@ Status ApplyEnvironment(const Environment& env, Invocation* invocation) {
 void WarnOfUnknown(const Environment& env, Invocation* invocation) {
   std::vector<std::string> names = {kConfigEnvironment};
   for (const Setting& setting : Settings()) names.push_back(setting.environment());
+  // A warning, no error: the environment is not the server's alone.
   for (const auto& [name, value] : env) {
-    // The admin tool's.
+    // Variables of nowcalls-admin.
     if (name == "NOWCALLS_SERVER" || name == "NOWCALLS_FORMAT") continue;
     if (value.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
     invocation->warnings.push_back("environment variable " + name + " is no setting and ignored" +
@@ -209,7 +215,7 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
   return Status::Ok();
 }
 
-// An address that other machines can reach. `danger` is what they could do there.
+// Refuses an address that other machines can reach. `danger`: what they could do there.
 Status CheckAddress(const Invocation& invocation, const char* setting, const HostPort& name,
                     const char* danger) {
   const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey(setting))];
@@ -238,7 +244,7 @@ Status CheckListen(const Invocation& invocation) {
   return CheckAddress(invocation, "sentinel_commands", config.sentinel.listen, kCanRead);
 }
 
-// Watermarks the wrong way round would have the server change its mind with each look.
+// Marks the wrong way round would start and stop grants with each look.
 Status CheckDiskFree(const Invocation& invocation) {
   const Limits& limits = invocation.config.core.limits;
   if (limits.disk_free_high() >= limits.disk_free_low_bytes) return Status::Ok();
@@ -264,6 +270,7 @@ void AppendHelp(std::string_view flag, std::string_view environment, std::string
 Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env) {
   Invocation invocation;
   invocation.origins.assign(Settings().size(), "default");
+  // The manual's page depends on no setting, so it is found before flags are parsed.
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) != "--help=markdown") continue;
     invocation.command = Command::kHelpMarkdown;
@@ -276,9 +283,11 @@ Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Envir
     return invocation;
   }
   if (flags->check_config) invocation.command = Command::kCheckConfig;
+  // From the weakest to the strongest: each source overwrites the one before.
   NOWCALLS_RETURN_IF_ERROR(ApplyFileOf(*flags, env, &invocation));
   NOWCALLS_RETURN_IF_ERROR(ApplyEnvironment(env, &invocation));
   NOWCALLS_RETURN_IF_ERROR(ApplyFlags(*flags, &invocation));
+  // Checks of several settings, once all have their values.
   NOWCALLS_RETURN_IF_ERROR(CheckListen(invocation));
   NOWCALLS_RETURN_IF_ERROR(CheckDiskFree(invocation));
   WarnOfUnknown(env, &invocation);

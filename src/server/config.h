@@ -1,13 +1,9 @@
-// ServerConfig: everything an operator can choose, and how the choice is read from flags, the
-// environment and a TOML file.
+// ServerConfig: all that an operator can choose, read from flags, environment and a TOML file.
 //
-// Thread: any, before the server starts; plain values. Flags beat environment variables, these
-// beat the file, the file beats the defaults. Every error (kInvalidArgument) names the setting and
-// where its value came from: "flag --durability", "environment NOWCALLS_DURABILITY",
-// "nowcalls.toml:3: durability".
-//
-// What is unknown among flags and keys of the file is refused; an unknown variable is only warned
-// about, since the environment is not the server's alone.
+// Thread: any, before the server starts; plain values. Flags beat the environment, then file, then
+// defaults. Errors (kInvalidArgument) name setting and origin: "flag --durability", "environment
+// NOWCALLS_DURABILITY", "nowcalls.toml:3: durability". Unknown flags and keys are errors, variables
+// warnings.
 #ifndef NOWCALLS_SERVER_CONFIG_H_
 #define NOWCALLS_SERVER_CONFIG_H_
 
@@ -27,7 +23,7 @@
 
 namespace nowcalls::server {
 
-// A rule file and the namespace that it is the whole rule set of.
+// A rule file is the whole rule set of its namespace.
 struct RuleFile {
   std::string name_space;
   std::string path;
@@ -38,7 +34,7 @@ struct RuleFile {
 struct DurabilityChoice {
   store::Durability mode = store::Durability::kSync;
   int64_t interval_ms = 0;  // 1 .. 10000 with kInterval.
-  // Batches of at most so many records may be committed on the loop's thread; 0: none.
+  // Largest batch committed on the loop's thread, in records; 0: none.
   uint32_t inline_records_max = 256;
 
   // "sync", "interval:50", "none".
@@ -75,18 +71,17 @@ struct Invocation {
   std::vector<std::string> warnings;  // Of variables that are no settings, a sentence each.
 };
 
-// The environment variables that begin with NOWCALLS_, by name. An empty value counts as none.
+// Variables that begin with NOWCALLS_, by name. Empty counts as unset.
 using Environment = std::map<std::string, std::string>;
 
-// Reads the command line, the environment and, if one is named, the configuration file. Help and
-// version win over everything that may be wrong elsewhere.
+// Help and version win over mistakes elsewhere.
 Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env);
 
-// What --help prints, and what --check-config prints of the settings: value and origin of each.
+// Output of --help, and of --check-config: value and origin of each setting.
 std::string HelpText();
 std::string DescribeSettings(const Invocation& invocation);
 
-// The value of each setting for the log: "data-dir is /var/lib/nowcalls (flag --data-dir)".
+// For the log: "data-dir is /var/lib/nowcalls (flag --data-dir)".
 std::vector<std::string> SettingSentences(const Invocation& invocation);
 
 }  // namespace nowcalls::server

@@ -1,4 +1,4 @@
-// ConfigChanges: what a configuration that was read again changes in a running server.
+// ConfigChanges: effects of a configuration that was read again.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_SERVER_CONFIG_CHANGES_H_
@@ -14,12 +14,12 @@ namespace nowcalls::server {
 struct ConfigChanges {
   // "sweep-interval-ms is 50 now, and was 100", in the order of Settings().
   std::vector<std::string> applied;
-  // Settings that have another value than at the start, and need a restart to have it.
+  // Settings that differ from the start's and need a restart.
   std::vector<std::string> need_restart;
 };
 
-// Puts the live settings of `read` into `running`, and nothing else. `at_start`: what the start
-// read, of which `running` may differ, since the start makes paths absolute and lowers limits.
+// Copies the live settings of `read` into `running`. `at_start`: as the start read it, before it
+// made paths absolute and lowered limits.
 ConfigChanges ApplyLiveSettings(const ServerConfig& at_start, const ServerConfig& read,
                                 ServerConfig* running);
 

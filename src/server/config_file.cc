@@ -47,7 +47,7 @@ std::optional<std::vector<std::string>> ArrayText(const toml::array& array) {
   return values;
 }
 
-// Each entry as NAME=N.
+// Each entry as NAME=N, the form of a flag.
 std::optional<std::vector<std::string>> TableText(const toml::table& table) {
   std::vector<std::string> values;
   for (const auto& [key, node] : table) {
@@ -57,7 +57,7 @@ std::optional<std::vector<std::string>> TableText(const toml::table& table) {
   return values;
 }
 
-// Of an array, or of a table where there may be one, it is an element that is wrong.
+// In an array, or a table of integers, the element that has the wrong type.
 std::string GotText(const toml::node& node, SettingKind kind) {
   if (kind == SettingKind::kTable && node.is_table()) {
     for (const auto& [key, value] : *node.as_table()) {
@@ -80,7 +80,7 @@ std::string UnknownKey(std::string_view key) {
   return "unknown key " + Quoted(key) + DidYouMean(key, names);
 }
 
-// The node as the texts that a setting of this kind parses; nothing if it has another type.
+// The node as texts that a setting of this kind parses; nothing if it has another type.
 std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKind kind) {
   using Texts = std::vector<std::string>;
   switch (kind) {
@@ -106,14 +106,14 @@ std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKi
   return std::nullopt;
 }
 
-// Whatever TOML, or the parser, takes for the end of a line, and more: the last bytes of U+0085,
-// U+2028 and U+2029 are also those of other characters.
+// All that TOML or the parser takes for the end of a line, and more: the last bytes of U+0085,
+// U+2028 and U+2029 end other characters, too.
 bool MayEndLine(char c) {
   return (c >= '\n' && c <= '\r') || c == '\x85' || c == '\xa8' || c == '\xa9';
 }
 
-// The first byte behind the string that begins at `begin`; the next one if it is not closed in its
-// line.
+// The first byte behind the string that begins at `begin`. A string that its line does not close
+// counts as one byte.
 size_t EndOfString(std::string_view text, size_t begin) {
   const char quote = text[begin];
   bool escaped = false;
@@ -124,10 +124,9 @@ size_t EndOfString(std::string_view text, size_t begin) {
   return begin + 1;
 }
 
-// Each part of a dotted key is a table within the one before it, and the parser, and whoever
-// destroys what it made, goes through these by recursion. So they are counted before it sees them.
-// Strings of several lines are refused: within them nobody could tell keys from text without being
-// the parser.
+// Dots are counted before the parser sees them. Each part of a dotted key is a table within the one
+// before, and parser and destructors recurse through them: a long key would overflow the stack.
+// Strings of several lines are refused, since only a parser can tell keys from their text.
 Status CheckNesting(std::string_view text) {
   for (const std::string_view quotes : {R"(""")", "'''"}) {
     if (text.find(quotes) == std::string_view::npos) continue;
@@ -151,6 +150,7 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
   const auto at = [&](uint32_t line) {
     return std::string(name) + ":" + std::to_string(line) + ": ";
   };
+  // 1. Parse, guarded against deep nesting.
   NOWCALLS_RETURN_IF_ERROR(CheckNesting(text).WithContext(std::string(name)));
   toml::table table;
   try {
@@ -159,6 +159,7 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
     return Status::InvalidArgument(at(error.source().begin.line) +
                                    "not valid TOML: " + std::string(error.description()));
   }
+  // 2. Each key to its setting; the first mistake ends it with its line.
   std::vector<FileValue> values;
   for (const auto& [key, node] : table) {
     const uint32_t line = key.source().begin.line;
@@ -172,6 +173,7 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
       return Status::InvalidArgument(at(line) + std::string(key.str()) + " must be " +
                                      std::string(ExpectedType(kind)) + GotText(node, kind));
     }
+    // C strings of the system would end at a U+0000: another file than the operator named.
     for (const std::string& value : *texts) {
       if (value.find('\0') == std::string::npos) continue;
       return Status::InvalidArgument(at(line) + std::string(key.str()) + " has a U+0000");

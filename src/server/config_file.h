@@ -1,4 +1,4 @@
-// The configuration file: flat TOML with the keys of the table of settings.
+// The configuration file: flat TOML, its keys those of the settings.
 //
 // Thread: any; pure, the caller reads the file.
 #ifndef NOWCALLS_SERVER_CONFIG_FILE_H_
@@ -13,15 +13,15 @@
 
 namespace nowcalls::server {
 
-// One key of a file, as text that the setting parses.
+// A key of the file, as text for Setting::set.
 struct FileValue {
   size_t setting = 0;  // Position in Settings().
   std::vector<std::string> values;
   int line = 0;
 };
 
-// kInvalidArgument begins with "NAME:LINE: " and names the key: text that is not TOML, a key that
-// is no setting, a value of another type than the setting has.
+// kInvalidArgument begins with "NAME:LINE: " and names the key: not TOML, an unknown key, or a
+// wrong type.
 Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::string_view text);
 
 }  // namespace nowcalls::server

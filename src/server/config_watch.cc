@@ -9,7 +9,7 @@
 
 namespace nowcalls::server {
 
-// The worker has it alone until the loop is told.
+// The worker has it alone until the loop is told; `owner` is the loop's.
 struct ConfigWatch::Work {
   uv_work_t request{};
   ConfigWatch* owner = nullptr;
@@ -26,7 +26,7 @@ ConfigWatch::ConfigWatch(std::string file, Read read, Apply apply,
 
 ConfigWatch::~ConfigWatch() { NOWCALLS_CHECK(loop_ == nullptr || (stopped_ && !working_)); }
 
-// What a pipe held is gone, and a read of it would wait for more.
+// A pipe is empty after the first read, and another read would wait for its writer.
 Status ConfigWatch::CheckReadable(const std::string& file) {
   struct stat found {};
   const bool once = !file.empty() && stat(file.c_str(), &found) == 0 && !S_ISREG(found.st_mode);
@@ -52,6 +52,7 @@ void ConfigWatch::Start(uv_loop_t* loop) {
                      &timer_,
                      [](uv_timer_t* timer) { static_cast<ConfigWatch*>(timer->data)->Look(); },
                      options_.poll_ms, options_.poll_ms) == 0);
+  // The first look leads to a read: the file may have changed since the process read it.
   Look();
 }
 
@@ -63,6 +64,7 @@ void ConfigWatch::Stop() {
 void ConfigWatch::ReadNow() {
   wants_read_ = true;
   asked_ = true;
+  // Otherwise OnDone begins it: the read under way may have missed the change.
   if (!working_ && !stopped_) Begin(/*reads=*/true);
 }
 
@@ -71,6 +73,8 @@ void ConfigWatch::Look() {
 }
 
 void ConfigWatch::Begin(bool reads) {
+  // A worker of libuv, not the loop: the file may be on a file server that hangs, and addresses are
+  // names to resolve.
   auto work = std::make_unique<Work>();
   work->owner = this;
   work->file = file_;
@@ -98,7 +102,9 @@ void ConfigWatch::Begin(bool reads) {
 
 void ConfigWatch::OnDone(const Work& work) {
   working_ = false;
+  // Stop came while the worker was at it: nobody is told.
   if (stopped_) return;
+  // A read leaves the stamps of the last look: a change meanwhile shows at the next one.
   if (work.result.has_value()) {
     apply_(*work.result, work.asked);
   } else {
@@ -107,11 +113,13 @@ void ConfigWatch::OnDone(const Work& work) {
   if (wants_read_ && !stopped_) Begin(/*reads=*/true);
 }
 
-// A file that is being written is read when that has ended, or never ends.
+// Waits until a writer has come to rest: settle_ms without a change, or settle_ms_max for a file
+// that never rests.
 void ConfigWatch::TakeStamps(const Stamps& stamps) {
   const bool is_first = !stamps_.has_value();
   const bool changed = !is_first && *stamps_ != stamps;
   stamps_ = stamps;
+  // A regular file is read once at the start; stamps of 0 are no file, or a pipe.
   if (is_first && stamps != Stamps{}) wants_read_ = true;
   const uint64_t now_ms = uv_now(loop_);
   if (changed) changed_ = {changed_ ? changed_->first_ms : now_ms, now_ms};

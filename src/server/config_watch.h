@@ -1,12 +1,8 @@
-// ConfigWatch: reads the configuration again, when its file changes and when it is told to.
+// ConfigWatch: reads the configuration again when its file changes, and on demand.
 //
-// Thread: loop. Worker threads of libuv look at the file and read the configuration, one work at a
-// time: the file may be on a file server that hangs, and addresses are names.
-//
-// Happy path: a look finds other stamps than the one before; once they have been the same for
-// settle_ms, or settle_ms_max after the first change, the configuration is read, and `apply` is
-// called on the loop. A file that is gone is read, too: `apply` is told that it cannot be. The
-// start reads once, for what has changed since the process read its configuration.
+// Thread: loop; `read` and looks at the file run on libuv's workers, one at a time. `apply` also
+// gets the error of a missing file. Start reads once: the file may have changed since the process
+// began.
 #ifndef NOWCALLS_SERVER_CONFIG_WATCH_H_
 #define NOWCALLS_SERVER_CONFIG_WATCH_H_
 
@@ -32,10 +28,10 @@ struct ConfigWatchOptions {
 class ConfigWatch {
  public:
   using Read = std::function<Result<Invocation>()>;  // On a worker thread.
-  // `asked`: somebody has called ReadNow.
+  // `asked`: ReadNow was called.
   using Apply = std::function<void(const Result<Invocation>& read, bool asked)>;
 
-  // `file` is not watched if it is empty.
+  // An empty `file` is not watched.
   ConfigWatch(std::string file, Read read, Apply apply, const ConfigWatchOptions& options = {});
   // REQUIRES: never started; or Stop was called, and the loop has ended all work and handles.
   ~ConfigWatch();
@@ -43,7 +39,7 @@ class ConfigWatch {
   ConfigWatch& operator=(const ConfigWatch&) = delete;
 
   void Start(uv_loop_t* loop);
-  // Reads soon; once more if that is under way.
+  // Reads soon; again if a read is under way.
   void ReadNow();
   // `apply` is called no more.
   void Stop();
@@ -51,7 +47,7 @@ class ConfigWatch {
   bool idle() const { return !working_; }
 
  private:
-  // Device, inode, size, and the times of content and inode; all 0: there is no regular file.
+  // Device, inode, size, times of content and inode; all 0: no regular file.
   using Stamps = std::array<int64_t, 5>;
   struct Work;
 

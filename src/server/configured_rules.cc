@@ -17,6 +17,7 @@ Status ConfiguredRules::PutInForce(std::vector<LoadedRuleFile> files) {
     const RuleFile& file = loaded.file;
     core::RuleSet set{.name_space = file.name_space, .parsed = std::move(loaded.parsed)};
     set.source = FileSourceName(file.path);
+    // 1. Claim the namespace. One whose rules came by RPC is another's, unless taken over.
     const Status claimed = sink_.Claim(
         {.source = set.source, .name_space = set.name_space, .takeover = config_->rules_takeover});
     if (claimed.code() == StatusCode::kAlreadyExists) {
@@ -25,6 +26,7 @@ Status ConfiguredRules::PutInForce(std::vector<LoadedRuleFile> files) {
                                      "files replace such rules");
     }
     if (!claimed.ok()) return Status::InvalidArgument("rules: " + claimed.message());
+    // 2. A valid file becomes a set; a faulty one keeps the ledger's rules from it.
     at_start_.push_back({.fingerprint = loaded.fingerprint});
     if (loaded.problem.ok()) {
       sets.push_back(std::move(set));
@@ -32,13 +34,14 @@ Status ConfiguredRules::PutInForce(std::vector<LoadedRuleFile> files) {
       NOWCALLS_RETURN_IF_ERROR(KeepRecovered(set.name_space, loaded.problem));
     }
   }
+  // 3. All sets at once, so that a flow may move between files.
   return PutSetsInForce(std::move(sets));
 }
 
 Status ConfiguredRules::PutSetsInForce(std::vector<core::RuleSet> sets) {
   if (engine_->LoadRules(sets, clock_->Now()).ok()) return {};
-  // As while the server runs: a refused set does not hold the others up, and a set that is put in
-  // force may make room for another.
+  // Together failed: each alone, as while the server runs. A refused set does not hold the others
+  // up, and a set in force may make room for another, so rounds go on while one succeeds.
   std::map<std::string, Status> refused;
   for (size_t before = sets.size() + 1; !sets.empty() && sets.size() < before;) {
     before = sets.size();
@@ -54,18 +57,19 @@ Status ConfiguredRules::PutSetsInForce(std::vector<core::RuleSet> sets) {
   return {};
 }
 
-// A start must not fail for a fault of which a running server would only have warned: its
-// supervisor would start it again and again while nobody is served, though the ledger has the
-// rules.
+// A running server would only have warned of such a fault. A start that failed would be repeated by
+// its supervisor without end, though the ledger has the rules.
 Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Status& why) {
   const auto same = [&](const RuleFile& file) { return file.name_space == name_space; };
   const auto file = std::find_if(config_->rules.begin(), config_->rules.end(), same);
   NOWCALLS_CHECK(file != config_->rules.end());
+  // Only rules from this very file may stay; others are not what was asked for.
   const auto recovered = recovered_->find(name_space);
   if (recovered == recovered_->end() || recovered->second != FileSourceName(file->path)) {
     return Status::InvalidArgument(why.message() + "; and the ledger has no rules of namespace " +
                                    Quoted(name_space) + " from this file that could stay in force");
   }
+  // The watcher tries the file again, and does not repeat this line.
   at_start_[static_cast<size_t>(file - config_->rules.begin())].is_refused = true;
   sink_.NoteRefused(FileSourceName(file->path), name_space, why);
   LogAt(LogLevel::kWarn,
@@ -77,7 +81,7 @@ Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Statu
   return {};
 }
 
-// PutInForce has claimed the namespaces, so the source cannot fail to start.
+// The source cannot fail to start: PutInForce has claimed the namespaces.
 void ConfiguredRules::Watch(uv_loop_t* loop) {
   NOWCALLS_CHECK(at_start_.size() == config_->rules.size());
   FileRuleSourceOptions options;

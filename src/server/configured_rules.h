@@ -1,5 +1,4 @@
-// ConfiguredRules: the rule files of the configuration, put in force at the start and watched from
-// then on.
+// ConfiguredRules: the configured rule files, put in force at the start, then watched.
 //
 // Thread: loop.
 #ifndef NOWCALLS_SERVER_CONFIGURED_RULES_H_
@@ -26,7 +25,7 @@ namespace nowcalls::server {
 
 class ConfiguredRules {
  public:
-  // All of these outlive it. `recovered`: the rule sources of the ledger, by namespace.
+  // All outlive it. `recovered`: rule sources of the ledger, by namespace.
   ConfiguredRules(const ServerConfig* config, engine::Engine* engine, const ledger::Clock* clock,
                   const std::map<std::string, std::string>* recovered)
       : config_(config),
@@ -35,15 +34,14 @@ class ConfiguredRules {
         recovered_(recovered),
         sink_(engine, [clock] { return clock->Now(); }) {}
 
-  // Makes the files' rules those of their namespaces, together if possible; the caller commits. A
-  // file that cannot be put in force leaves its namespace the rules that the ledger has from that
-  // very file, and is tried again while the server runs. Where there are none the start fails, and
-  // nothing is changed: kInvalidArgument names file, namespace and rule, or who owns the namespace.
+  // Puts the files' rules in force, together if possible; the caller commits. A faulty file keeps
+  // the rules that the ledger has from it, and is tried again later. Without such: kInvalidArgument
+  // names file, namespace and rule, or the owner; nothing has changed.
   Status PutInForce(std::vector<LoadedRuleFile> files);
 
-  // Watches the files. REQUIRES: PutInForce was called with all of them.
+  // REQUIRES: PutInForce was called with all files.
   void Watch(uv_loop_t* loop);
-  // Loads all files again, whether they have changed or not, and logs how it went.
+  // Loads all files again, changed or not, and logs the results.
   void ReloadAll();
   void StopWatching() { source_->Stop(); }
   // No look at a file is under way.

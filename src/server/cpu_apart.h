@@ -1,9 +1,6 @@
-// CpuApart: keeps a thread off the CPU of the thread that wakes it.
+// CpuApart: keeps a thread off the CPU of the thread that wakes it, for rare work of some ms.
 //
-// For rare work of some milliseconds: Linux wakes a thread on its waker's CPU, and the waker waits
-// although another CPU is idle.
-//
-// Thread: members are called on the waker's thread.
+// Thread: that of the waker.
 #ifndef NOWCALLS_SERVER_CPU_APART_H_
 #define NOWCALLS_SERVER_CPU_APART_H_
 
@@ -19,9 +16,8 @@ class CpuApart {
   // `thread` outlives it.
   explicit CpuApart(pthread_t thread) : thread_(thread) {}
 
-  // The caller runs on `cpu` (sched_getcpu). Allows the thread all CPUs of the caller but this one;
-  // this one too if the caller has no other. Changes nothing if the system does not tell, or once
-  // somebody else has set the thread's affinity (taskset, a cpuset).
+  // The caller runs on `cpu` (sched_getcpu). Allows the thread the caller's other CPUs, if any.
+  // Changes nothing once somebody else has set the thread's affinity (taskset, a cpuset).
   void CallerIsOn(int cpu);
 
  private:

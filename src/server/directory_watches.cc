@@ -20,12 +20,15 @@ DirectoryWatches::~DirectoryWatches() { NOWCALLS_CHECK(watches_.empty()); }
 
 DirectoryWatches::Changes DirectoryWatches::Watch(
     const std::map<std::string, Identity>& directories) {
+  // 1. Drop watches that are not wanted. Another identity under a path: the directory was replaced,
+  //    and the old watch is dead.
   for (auto it = watches_.begin(); it != watches_.end();) {
     const auto wanted = directories.find(it->first);
     const bool keep = wanted != directories.end() && wanted->second == it->second->identity;
     if (!keep) Remove(it->second);
     it = keep ? std::next(it) : watches_.erase(it);
   }
+  // 2. Add what is missing. Failures are the owner's, which looks from time to time instead.
   Changes changes;
   for (const auto& [directory, identity] : directories) {
     if (watches_.contains(directory)) continue;
@@ -53,8 +56,9 @@ std::string DirectoryWatches::Add(const std::string& directory, const Identity& 
       &entry->handle,
       [](uv_fs_event_t* handle, const char* name, int /*events*/, int /*status*/) {
         const auto* changed = static_cast<Entry*>(handle->data);
+        // An event from before the close of the handle.
         if (changed->owner == nullptr) return;
-        // The callback may remove the entry.
+        // Copied: the callback may remove the entry.
         const std::string where = changed->directory;
         changed->owner->on_change_(where, name == nullptr ? "" : name);
       },

@@ -1,12 +1,7 @@
 // DirectoryWatches: tells when an entry of a directory changes (inotify, through libuv).
 //
-// Thread: loop.
-//
-// Happy path: Watch the directories that matter; each change calls back with directory and name.
-// Failure modes: the system has no watch left (fs.inotify.max_user_watches or _instances), or the
-// directory may not be read. Watch says so, and the owner looks from time to time. A directory that
-// is removed, or replaced by another of the same path, calls back with its own name. The owner then
-// asks for it again, with the identity that it has found, and the dead watch is replaced.
+// Thread: loop. A directory that is removed or replaced calls back with its own name; Watch with
+// the new identity replaces the dead watch.
 #ifndef NOWCALLS_SERVER_DIRECTORY_WATCHES_H_
 #define NOWCALLS_SERVER_DIRECTORY_WATCHES_H_
 
@@ -27,7 +22,7 @@ class DirectoryWatches {
  public:
   // Device and inode.
   using Identity = std::pair<uint64_t, uint64_t>;
-  // `name` is the entry that changed, or the directory's own last name; empty: anything.
+  // `name`: the entry that changed, or the directory's own last name; empty: any.
   using OnChange = std::function<void(const std::string& directory, const std::string& name)>;
 
   // At most `watches_max` directories at a time.
@@ -41,7 +36,8 @@ class DirectoryWatches {
     std::set<std::string> added;  // Watched only from now on: what happened before was not seen.
     std::map<std::string, std::string> failed;  // Directories that are not watched, and why.
   };
-  // Watches these directories and no others from now on.
+  // Watches these directories and no others. `failed`: no watch is left
+  // (fs.inotify.max_user_watches or _instances), or the directory may not be read.
   Changes Watch(const std::map<std::string, Identity>& directories);
 
   void Close();

@@ -13,7 +13,7 @@
 
 namespace nowcalls::server {
 
-// One file in one look: what is asked, and what was found.
+// One file in one look: the question, and the findings.
 struct FileRuleSource::Item {
   size_t file = 0;
   Due due = Due::kNo;
@@ -43,10 +43,10 @@ std::string CountText(size_t rules) {
   return std::to_string(rules) + (rules == 1 ? " rule" : " rules");
 }
 
-// Looks at a file that is different each time, before the log says so.
+// Looks in a row at a file that never rests, before the log says so.
 constexpr int kUnsettledLooksMax = 50;
 
-// Rounds of trying sets one by one, since one that is put in force may make room for another.
+// Rounds of trying sets one by one: a set in force may make room for another.
 constexpr int kRoundsMax = 4;
 
 constexpr char kBeforeStay[] = "the rules of before stay in force";
@@ -79,6 +79,7 @@ FileRuleSource::FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& fil
     file.name_space = files[i].name_space;
     file.path = files[i].path;
     file.source = FileSourceName(files[i].path);
+    // Content in force is not loaded again. Refused content is tried again, and not logged again.
     (at_start[i].is_refused ? file.told.emplace() : file.fingerprint) = at_start[i].fingerprint;
     files_.push_back(std::move(file));
   }
@@ -93,9 +94,11 @@ FileRuleSource::~FileRuleSource() { NOWCALLS_CHECK(stopped_ && !looking_); }
 Status FileRuleSource::Start(RuleSink* sink) {
   sink_ = sink;
   for (const File& file : files_) {
+    // The namespace of every file, before any watch: a start fails as a whole.
     NOWCALLS_RETURN_IF_ERROR(sink->Claim(
         {.source = file.source, .name_space = file.name_space, .takeover = options_.takeover}));
   }
+  // Files may have changed since the start read them.
   MarkAll(Due::kRead);
   BeginLook();
   return Status::Ok();
@@ -121,6 +124,7 @@ void FileRuleSource::OnChange(const std::string& directory, const std::string& n
   bool any = false;
   for (File& file : files_) {
     for (const PathEntry& entry : file.entries) {
+      // An empty name is any entry. The directory's own name: it was removed or replaced.
       const bool concerned = name.empty() || name == entry.name || name == DirectoryName(directory);
       if (entry.directory != directory || !concerned) continue;
       file.due = std::max(file.due, Due::kRead);
@@ -130,7 +134,8 @@ void FileRuleSource::OnChange(const std::string& directory, const std::string& n
   if (any) SettleThenLook();
 }
 
-// Each change puts the look off, so that what belongs together is seen together, but not for ever.
+// Each change puts the look off, so that changes that belong together are seen together;
+// settle_ms_max bounds that.
 void FileRuleSource::SettleThenLook() {
   const uint64_t now_ms = uv_now(loop_);
   if (!first_change_ms_.has_value()) first_change_ms_ = now_ms;
@@ -146,6 +151,7 @@ void FileRuleSource::SettleThenLook() {
 void FileRuleSource::BeginLook() {
   if (looking_ || stopped_) return;  // OnLooked goes on with what is due then.
   first_change_ms_.reset();
+  // 1. Copy what the worker needs: it shares nothing with the loop.
   auto look = std::make_unique<Look>();
   for (size_t i = 0; i < files_.size(); ++i) {
     File& file = files_[i];
@@ -157,6 +163,8 @@ void FileRuleSource::BeginLook() {
     item.path = file.path;
     item.source = file.source;
     item.fingerprint = file.fingerprint;
+    // Size and times are trusted only if two looks agreed: a second change within the tick of the
+    // file's time stamps would not show in them.
     if (item.due == Due::kIfChanged && file.rests) item.known = file.signature;
     look->items.push_back(std::move(item));
   }
@@ -165,6 +173,7 @@ void FileRuleSource::BeginLook() {
   look->sink = sink_;
   look->strict = options_.strict;
   look->work.data = look.get();
+  // 2. Look, read and parse on a worker of libuv: a file server may hang, and sets are large.
   looking_ = true;
   NOWCALLS_CHECK(uv_queue_work(
                      loop_, &look.release()->work,
@@ -175,11 +184,12 @@ void FileRuleSource::BeginLook() {
                      }) == 0);
 }
 
-// Thread: a worker of libuv. Nothing here touches the source but through the look.
+// Thread: a worker of libuv, which touches the source through the look alone.
 void FileRuleSource::Work(Look* look) {
   for (Item& item : look->items) {
     item.found = LookAtFile(item.path, item.known);
     if (item.found.outcome != FileLook::Outcome::kRead) continue;
+    // Content decides: times can stand still between two writes.
     item.changed = item.found.fingerprint != item.fingerprint || item.due == Due::kReload;
     if (!item.changed) continue;
     Result<RuleSink::CheckedSet> set =
@@ -193,14 +203,18 @@ void FileRuleSource::Work(Look* look) {
 void FileRuleSource::OnLooked(Look* look) {
   looking_ = false;
   if (stopped_) return;
+  // 1. What was found, file by file.
   Files reloaded;
   for (Item& item : look->items) {
     File* file = &files_[item.file];
     if (item.due == Due::kReload) reloaded.insert(file);
     TakeIn(file, &item);
   }
+  // 2. Sets that are new, and sets that were refused before: the reason may have gone.
   Deliver(reloaded);
+  // 3. Watch the directories on the way to the files; a new watch asks for another look.
   Watch();
+  // 4. Look again at once, if something came up meanwhile and no timer is set for it.
   const bool due =
       std::any_of(files_.begin(), files_.end(), [](const File& f) { return f.due != Due::kNo; });
   const bool settling = uv_is_active(reinterpret_cast<uv_handle_t*>(&settle_)) != 0;
@@ -212,12 +226,12 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
   using Outcome = FileLook::Outcome;
   const FileLook& found = item->found;
   const bool again = item->due == Due::kReload;
-  // Where a change would show from now on, and whether two looks found the same.
+  // 1. Where a change would show from now on, and whether two looks found the same.
   file->entries = found.entries;
   const bool seen = found.outcome == Outcome::kRead || found.outcome == Outcome::kUnchanged;
   file->rests = seen && found.signature == file->signature;
   file->signature = found.signature;
-  // A file that changes while it is read is looked at again soon.
+  // 2. A file that changes while it is read is looked at again soon; the log says so once.
   if (found.outcome == Outcome::kUnsettled) {
     file->due = std::max(file->due, item->due);
     if (++file->unsettled_looks >= kUnsettledLooksMax) {
@@ -226,9 +240,10 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     return SettleThenLook();
   }
   file->unsettled_looks = 0;
-  // A fault that the start has logged is logged again only for other content, or when asked.
+  // 3. A fault that the start has logged is logged again only for other content, or when asked.
   const uint64_t content = found.outcome == Outcome::kRead ? found.fingerprint : 0;
   if (again || content != file->told.value_or(content)) file->told.reset();
+  // 4. Content that was read may come into force; all else leaves the rules of before.
   switch (found.outcome) {
     case Outcome::kUnchanged:
     case Outcome::kUnsettled: return;
@@ -237,6 +252,7 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
       return Trouble(file, "is gone; its rules stay in force until it is back with others", again);
     case Outcome::kUnreadable: return Trouble(file, found.problem + "; " + kBeforeStay, again);
     case Outcome::kNotAFile:
+      // A pipe cannot be read twice.
       Forget(file);
       Complain(file, "is no regular file: it is read at the start of the server only",
                &file->trouble, again);
@@ -244,7 +260,8 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
   }
 }
 
-// A set that waits or was refused goes with its content. If that comes back, it is new.
+// A set that waits or was refused goes with its content. Content that an operator deleted must not
+// come into force later; the same content, put back, counts as new.
 void FileRuleSource::Forget(File* file) {
   file->waiting.reset();
   if (!std::exchange(file->refusal, {}).empty()) file->fingerprint = 0;
@@ -252,6 +269,7 @@ void FileRuleSource::Forget(File* file) {
 
 void FileRuleSource::TakeContent(File* file, Item* item) {
   const bool was_in_trouble = !std::exchange(file->trouble, {}).empty();
+  // The content in force, or the content refused: nothing to do but to end a trouble.
   if (!item->changed) {
     if (!was_in_trouble) return;
     LogOf(*file, LogLevel::kInfo, "is back, unchanged");
@@ -271,6 +289,7 @@ void FileRuleSource::Deliver(const Files& reloaded) {
     sets.push_back(file.waiting);
   }
   if (files.empty()) return;
+  // Together: flows may move from one file to another in one step.
   const Status together = sink_->Replace(sets);
   if (!together.ok()) {
     if (files.size() > 1) return DeliverEachAlone(std::move(files), reloaded);
@@ -279,7 +298,7 @@ void FileRuleSource::Deliver(const Files& reloaded) {
   for (File* file : files) InForce(file, reloaded.contains(file));
 }
 
-// So that one that is refused does not hold the others up.
+// A set that is refused does not hold the others up.
 void FileRuleSource::DeliverEachAlone(std::vector<File*> files, const Files& reloaded) {
   std::map<File*, Status> refused;
   for (int round = 0; round < kRoundsMax; ++round) {
@@ -309,7 +328,7 @@ void FileRuleSource::Refused(File* file, const Status& why, bool again) {
   }
 }
 
-// There is nothing to load, which is no better than what is refused.
+// A file without content is no better than a refused one: it forgets its set.
 void FileRuleSource::Trouble(File* file, const std::string& what, bool again) {
   Forget(file);
   if (Complain(file, what, &file->trouble, again)) {
@@ -318,7 +337,7 @@ void FileRuleSource::Trouble(File* file, const std::string& what, bool again) {
   }
 }
 
-// What goes on is new once, or when somebody asks. It is then logged, if the start has not.
+// A lasting fault is new once, or when somebody asks. It is logged then, unless the start has.
 bool FileRuleSource::Complain(File* file, const std::string& what, std::string* before,
                               bool again) {
   const bool told = std::exchange(file->told, std::nullopt).has_value();
@@ -338,11 +357,12 @@ void FileRuleSource::Watch() {
   std::map<std::string, DirectoryWatches::Identity> directories;
   for (const File& file : files_) {
     for (const PathEntry& entry : file.entries) {
+      // Several files often share a directory; one watch does for all.
       directories[entry.directory] = {entry.device, entry.inode};
     }
   }
   const DirectoryWatches::Changes changes = watches_.Watch(directories);
-  // What happened between the look and the watch has been seen by neither.
+  // Neither the look nor the watch has seen a change between the two.
   for (File& file : files_) {
     for (const PathEntry& entry : file.entries) {
       if (changes.added.contains(entry.directory)) file.due = std::max(file.due, Due::kRead);
@@ -354,6 +374,7 @@ void FileRuleSource::Watch() {
 void FileRuleSource::NoteUnwatched(const std::map<std::string, std::string>& failed) {
   std::set<std::string> unwatched;
   for (const auto& [directory, why] : failed) {
+    // Logged once for each directory, until a watch has succeeded in between.
     unwatched.insert(directory);
     if (unwatched_.contains(directory)) continue;
     log_(LogLevel::kWarn,
@@ -365,6 +386,8 @@ void FileRuleSource::NoteUnwatched(const std::map<std::string, std::string>& fai
 }
 
 void FileRuleSource::ArmIdleLook() {
+  // Also with watches: inotify knows nothing of other machines' changes in a network file system,
+  // nor of a renamed directory further up.
   NOWCALLS_CHECK(uv_timer_start(
                      &idle_look_,
                      [](uv_timer_t* timer) {

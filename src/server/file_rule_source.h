@@ -1,21 +1,13 @@
-// FileRuleSource: rule files that are watched, and loaded again when they change.
+// FileRuleSource: watches rule files and loads them again when they change.
 //
-// Thread: loop. Files are looked at, read and parsed on libuv's worker threads, one look at a time;
-// only RuleSink::Replace happens on the loop.
+// Thread: loop; files are read and parsed on libuv's workers, one look at a time.
 //
-// Happy path: an entry of a watched directory changes; settle_ms later, when writers have come to
-// rest, the files concerned are looked at; those with another content are checked, and all sets
-// that changed are put in force together, so that flows may move between them. Failure modes, in
-// all of which the rules of before stay in force and the log says why, once:
-//  - The content is no valid set: refused with line, or rule and field, until it changes.
-//  - The sink refuses the sets together: each is tried alone. A set that is still refused is tried
-//    again with every later look, since the reason may have gone.
-//  - The file is gone, cannot be read or is no regular file: it is loaded when it is back. A
-//  refused
-//    set is forgotten with its file.
-//  - A directory cannot be watched: its files are looked at every poll_ms. All files are looked at
-//    every idle_look_ms in any case: inotify knows nothing of changes that other machines make in a
-//    network file system, nor of a directory further up that is renamed.
+// Changed sets are put in force together: flows may move between files. In each case below the
+// rules of before stay in force, and the log says why, once:
+// - Invalid content waits for a change.
+// - A set that the sink refuses is tried with every look.
+// - A file that is gone, unreadable or not regular is loaded when it is back.
+// - Directories without a watch are looked at every poll_ms, all others every idle_look_ms.
 #ifndef NOWCALLS_SERVER_FILE_RULE_SOURCE_H_
 #define NOWCALLS_SERVER_FILE_RULE_SOURCE_H_
 
@@ -40,8 +32,7 @@
 
 namespace nowcalls::server {
 
-// "file:" and the absolute path: how a file is named as a rule source. The path stays as the
-// operator wrote it otherwise: where its links lead today is of no concern.
+// "file:" and the absolute path as the operator wrote it, links not followed.
 std::string FileSourceName(const std::string& path);
 
 struct FileRuleSourceOptions {
@@ -54,7 +45,7 @@ struct FileRuleSourceOptions {
   bool strict = false;    // A set that is warned of is refused.
 };
 
-// What the start of the server has found in a file.
+// A file as the start found it.
 struct FileAtStart {
   uint64_t fingerprint = 0;  // Of its content (base/fingerprint.h); 0: it could not be read.
   bool is_refused = false;   // It is not in force, and the log has told why.
@@ -64,28 +55,28 @@ class FileRuleSource final : public RuleSource {
  public:
   using Log = std::function<void(LogLevel level, const std::string& text, const LogFields& fields)>;
 
-  // `at_start` is file by file: one that still holds what was loaded is not loaded again, and what
-  // was refused is tried again, but not told again.
+  // `at_start`: file by file. Content that was loaded is not loaded again; what was refused is
+  // tried again, without a log line.
   FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& files,
                  const std::vector<FileAtStart>& at_start, const FileRuleSourceOptions& options,
                  Log log);
-  // REQUIRES: Stop was called, and the loop has closed every handle.
+  // REQUIRES: Stop was called, and all handles are closed.
   ~FileRuleSource() override;
   FileRuleSource(const FileRuleSource&) = delete;
   FileRuleSource& operator=(const FileRuleSource&) = delete;
 
-  // Claims the namespace of each file and begins to watch, with a look at all of them.
+  // Claims the files' namespaces and begins to watch.
   Status Start(RuleSink* sink) override;
   void Stop() override;
 
-  // Looks at all files now, loads each whether it has changed or not, and logs how it went.
+  // Loads all files now, changed or not, and logs the results.
   void ReloadAll();
 
   // No look is under way.
   bool idle() const { return !looking_; }
 
  private:
-  // What a change asks of the next look at a file; the later, the more.
+  // What the next look does; the later, the more.
   enum class Due { kNo, kIfChanged, kRead, kReload };
 
   struct File {
@@ -93,17 +84,16 @@ class FileRuleSource final : public RuleSource {
     std::string path;
     std::string source;
     uint64_t fingerprint = 0;  // Of the content that was last loaded or refused.
-    // Of what it held when the start told what is wrong, for as long as it does; 0 as there.
+    // Fingerprint of the fault that the start logged, while it lasts; 0 as there.
     std::optional<uint64_t> told;
     Due due = Due::kNo;
-    // Of the last look; `rests` when the one before found the same, so that a change within the
-    // tick of the file's time stamps has been seen.
+    // Of the last look; `rests`: the look before found the same.
     FileSignature signature;
     bool rests = false;
     std::vector<PathEntry> entries;
     int unsettled_looks = 0;       // In a row.
     RuleSink::CheckedSet waiting;  // Valid, and not in force yet.
-    // What is wrong with the file, and with its content, as was logged; empty: nothing.
+    // Faults of file and content, as logged; empty: none.
     std::string trouble;
     std::string refusal;
   };

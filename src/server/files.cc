@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file is ready at once. A pipe may have a writer, or never get one.
+// A pipe may never get a writer; a regular file is ready at once.
 constexpr int kWriterMsMax = 2'000;
 
 Status Failed(std::string_view what, const std::string& path) {
@@ -52,12 +52,14 @@ bool IsSameName(std::string a, std::string b) {
   const fs::path one = WithoutEndSlashes(std::move(a));
   const fs::path other = WithoutEndSlashes(std::move(b));
   std::error_code ignored;
+  // Directories are compared by inode, so that links and ".." do not matter; the file need not
+  // exist.
   return !one.empty() && one.filename() == other.filename() &&
          fs::equivalent(DirectoryOf(one), DirectoryOf(other), ignored);
 }
 
 Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max) {
-  // Without O_NONBLOCK the opening of a pipe would wait for its writer.
+  // O_NONBLOCK: the opening of a pipe does not wait for its writer.
   const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.fd() < 0) return Failed("open", path);
   std::string text;
@@ -70,6 +72,7 @@ Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max) {
                              std::to_string(kWriterMsMax) + " ms");
     }
     const ssize_t size = read(file.fd(), chunk, sizeof(chunk));
+    // EAGAIN: the bytes went to another reader; poll again.
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (size < 0) return Failed("read", path);
     if (size == 0) return text;

@@ -11,12 +11,11 @@
 
 namespace nowcalls::server {
 
-// Whether both are the same name in the same directory, whatever is there and however they spell
-// it. False for an empty one.
+// Whether both are one name in one directory, however spelled. Empty: false.
 bool IsSameName(std::string a, std::string b);
 
-// kIoError names the file and the reason. A pipe is read to its end, and refused when nothing comes
-// from it for two seconds. A file of more than `bytes_max` is kResourceExhausted.
+// kIoError: names file and reason, also of a pipe that brings nothing for 2 s. kResourceExhausted:
+// more than `bytes_max`.
 Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max);
 
 }  // namespace nowcalls::server

@@ -40,6 +40,7 @@ Status ParseHttp(const std::string& text, ServerConfig* config) {
 Status ParseHttpHosts(const std::vector<std::string>& values, ServerConfig* config) {
   std::vector<std::string> hosts;
   for (const std::string& value : values) {
+    // Addresses in one spelling, as requests are compared.
     const std::optional<std::string> address = AddressInDigits(value);
     if (!address && !IsHostName(value)) {
       return Status::InvalidArgument(
@@ -54,6 +55,7 @@ Status ParseHttpHosts(const std::vector<std::string>& values, ServerConfig* conf
 std::string ShowHttpHosts(const ServerConfig& config) { return ListText(config.http_hosts); }
 
 Status ParseDashboard(const std::string& text, ServerConfig* config) {
+  // Empty: no dashboard, and nothing listens for its commands.
   config->sentinel.dashboard = {};
   if (text.empty()) return Status::Ok();
   Result<HostPort> parsed = ParseHostPort(text);

@@ -1,7 +1,6 @@
-// The values of settings of HTTP and of Sentinel's dashboard.
+// Settings of HTTP and of Sentinel's dashboard, from and to text.
 //
-// Thread: any; pure. Errors are kInvalidArgument and say what is wrong with the value; the caller
-// adds where it stands.
+// Thread: any; pure. kInvalidArgument: the fault; the caller adds where.
 #ifndef NOWCALLS_SERVER_HTTP_SETTINGS_H_
 #define NOWCALLS_SERVER_HTTP_SETTINGS_H_
 

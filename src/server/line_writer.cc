@@ -18,7 +18,7 @@ uint64_t LinesIn(std::string_view text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// How many bytes the descriptor took before it refused one.
+// Returns how many bytes the descriptor took before it refused one.
 size_t WriteUntilRefused(int fd, std::string_view text) {
   size_t written = 0;
   while (written < text.size()) {
@@ -38,6 +38,8 @@ size_t WriteUntilRefused(int fd, std::string_view text) {
 
 }  // namespace
 
+// Shared with the thread, which may be stuck in a write for ever: the state lives as long as the
+// thread, and no wait for the thread is without bound.
 struct LineWriter::State {
   State(int descriptor, size_t max, LostNote note)
       : fd(descriptor), bytes_max(max), lost_note(std::move(note)) {}
@@ -48,7 +50,7 @@ struct LineWriter::State {
   const size_t bytes_max;
   const LostNote lost_note;
 
-  // The writer's.
+  // The writer's alone.
   uint64_t refused = 0;  // Lines that the descriptor refused and that no line tells of yet.
   bool torn = false;     // It took part of a line.
 
@@ -70,10 +72,12 @@ void LineWriter::State::WriteBatch(const std::string& lines, uint64_t lost_lines
     if (written > 0) torn = text[written - 1] != '\n';
     return written;
   };
+  // 1. The rest of a torn line is lost; a newline keeps the next one whole.
   if (torn && put("\n") == 0) {
     refused += LinesIn(lines) + lost_lines;
     return;
   }
+  // 2. First the count of lines refused before: the gap is in its place.
   if (refused > 0) {
     const std::string note = lost_note(refused);
     if (put(note) < note.size()) {
@@ -82,6 +86,7 @@ void LineWriter::State::WriteBatch(const std::string& lines, uint64_t lost_lines
     }
     refused = 0;
   }
+  // 3. The lines. A line that was torn counts as refused.
   std::string_view unwritten = lines;
   unwritten.remove_prefix(put(lines));
   refused = LinesIn(unwritten);
@@ -89,6 +94,7 @@ void LineWriter::State::WriteBatch(const std::string& lines, uint64_t lost_lines
     refused += lost_lines;
     return;
   }
+  // 4. The count of lines dropped behind these, for want of room.
   const std::string note = lost_note(lost_lines);
   if (put(note) < note.size()) refused = lost_lines;
 }
@@ -102,6 +108,7 @@ LineWriter::LineWriter(int fd, size_t bytes_max, LostNote lost_note)
 LineWriter::~LineWriter() {
   std::unique_lock lock(state_->mutex);
   state_->stop = true;
+  // A thread in a write may never return: leave it behind, with its state.
   const bool stuck = state_->working;
   lock.unlock();
   state_->appended.notify_one();
@@ -117,12 +124,16 @@ void LineWriter::Append(std::string_view line, bool urgent) {
   {
     const std::lock_guard lock(state.mutex);
     ++state.appends;
+    // The newest line is dropped, not the oldest: lines that led to the stall survive, noise cannot
+    // wash them out, and the gap is in one place. Once a line was dropped, all are until the writer
+    // has caught up.
     const bool full = state.lost > 0 || (!state.pending.empty() &&
                                          state.pending.size() + line.size() > state.bytes_max);
     if (full && !urgent) {
       ++state.lost;
       return;
     }
+    // An urgent line behind a gap: the gap is told first.
     if (state.lost > 0) state.pending += state.lost_note(std::exchange(state.lost, 0));
     state.pending += line;
   }
@@ -147,6 +158,7 @@ void LineWriter::Run(const std::shared_ptr<State>& state) {
     const uint64_t appends = state->appends;
     state->working = true;
     lock.unlock();
+    // Without the mutex: callers of Append do not wait for the descriptor.
     state->WriteBatch(lines, lost);
     lock.lock();
     state->working = false;

@@ -20,9 +20,9 @@ constexpr int kBacklog = 4096;          // The system caps it (net.core.somaxcon
 constexpr int kAcceptsPerCallMax = 64;  // Then connections get their turn.
 constexpr uint64_t kRestMs = 100;       // While the system gives no descriptor at all.
 
-// A host that vanished without a word is noticed after a minute: by keepalive probes (tcp(7)), or
-// when bytes to it, during which no probes are sent, stay unacknowledged for so long. Without the
-// timeout the kernel would retransmit them for a quarter of an hour.
+// A host that vanished is noticed within a minute: by keepalive probes (tcp(7)), or, while bytes to
+// it are unacknowledged and no probes are sent, by the user timeout. Without that the kernel would
+// retransmit for a quarter of an hour.
 constexpr int kKeepaliveIdleS = 30;
 constexpr int kKeepaliveIntervalS = 10;
 constexpr int kKeepaliveProbes = 3;
@@ -34,7 +34,7 @@ bool SetOption(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
 }
 
-// On Linux accepted sockets inherit these, which saves six system calls for each.
+// On Linux accepted sockets inherit these: six system calls less for each.
 bool SetOptions(int fd) {
   return SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1) && SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
          SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
@@ -68,6 +68,7 @@ void Listener::Start(uv_loop_t* loop, OnAccept on_accept, OnRefuse on_refuse) {
   on_refuse_ = std::move(on_refuse);
   poll_.data = this;
   rest_.data = this;
+  // Polls and accepts itself: uv_listen hides that descriptors have run out.
   NOWCALLS_CHECK(uv_poll_init(loop, &poll_, fd_) == 0);
   NOWCALLS_CHECK(uv_timer_init(loop, &rest_) == 0);
   Poll();
@@ -85,7 +86,7 @@ void Listener::AcceptSome() {
   }
 }
 
-// False: no peer waits any more, or none can be accepted.
+// False: no peer waits, or none can be accepted.
 bool Listener::AcceptOne() {
   SocketAddress peer;
   const int fd = accept4(fd_, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -94,18 +95,19 @@ bool Listener::AcceptOne() {
     return true;
   }
   if (errno == EAGAIN) return false;
+  // Out of descriptors: the spare one serves to turn the peer away.
   if (errno == EMFILE || errno == ENFILE) {
     RefuseOne();
     if (spare_fd_ < 0) Rest();
     return spare_fd_ >= 0;
   }
-  // Errors of the one peer that was next (accept(2)); the following one may be well.
+  // Errors of the next peer alone (accept(2)); the one behind it may be well.
   if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO || errno == EPERM) return true;
   on_refuse_("cannot accept a connection: " + ErrorText(errno));
   return false;
 }
 
-// No peer can be accepted, not even to be refused, and waiting peers would wake the loop again at
+// No descriptor at all, not even to refuse a peer. Peers that wait would wake the loop again at
 // once.
 void Listener::Rest() {
   uv_poll_stop(&poll_);
@@ -115,6 +117,7 @@ void Listener::Rest() {
 }
 
 void Listener::Poll() {
+  // After a rest descriptors may be free again.
   if (spare_fd_ < 0) spare_fd_ = OpenSpare();
   NOWCALLS_CHECK(uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
                    static_cast<Listener*>(poll->data)->AcceptSome();
@@ -124,6 +127,8 @@ void Listener::Poll() {
 void Listener::RefuseOne() {
   const std::string reason = ErrorText(errno);
   if (spare_fd_ >= 0) {
+    // Accepted and closed, the peer learns at once that it is not served. Another thread may take
+    // the descriptor in between; then the peer waits.
     close(spare_fd_);
     const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd >= 0) close(fd);

@@ -1,8 +1,7 @@
 // Listener: the listening socket.
 //
-// Thread: loop, from Start on. It accepts by itself instead of through uv_listen, so that running
-// out of file descriptors can be seen, logged and survived. A spare descriptor is given up for a
-// moment to accept the waiting peer and close it: the peer learns at once that it is not served.
+// Thread: loop, from Start on. Running out of file descriptors is survived: a waiting peer is
+// accepted by a spare descriptor, closed, and reported by OnRefuse.
 #ifndef NOWCALLS_SERVER_LISTENER_H_
 #define NOWCALLS_SERVER_LISTENER_H_
 
@@ -19,22 +18,21 @@ namespace nowcalls::server {
 
 class Listener {
  public:
-  // Takes the socket, which is non-blocking and has the options that connections need; `peer` is
-  // HOST:PORT.
+  // Takes the socket: non-blocking, with all options. `peer` is HOST:PORT.
   using OnAccept = std::function<void(int fd, const std::string& peer)>;
-  // A peer was accepted and closed, or could not be accepted, for the reason told.
+  // A peer was closed at once, or not accepted, for `reason`.
   using OnRefuse = std::function<void(const std::string& reason)>;
 
-  // Binds and listens; peers wait in the kernel until Start. kIoError names the address and the
-  // reason, kInvalidArgument a host without an address.
+  // Listens; peers wait in the kernel until Start. kIoError names address and reason;
+  // kInvalidArgument: no address for the host.
   static Result<std::unique_ptr<Listener>> Bind(const HostPort& name);
 
-  // REQUIRES: not started, or Close was called and the loop ran once since.
+  // REQUIRES: not started, or Close was called and the loop ran since.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // With the port that the system chose, if it was 0.
+  // With the port that the system chose for 0.
   const HostPort& address() const { return address_; }
 
   void Start(uv_loop_t* loop, OnAccept on_accept, OnRefuse on_refuse);

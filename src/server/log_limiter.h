@@ -1,7 +1,7 @@
-// LogLimiter: bounds how many lines of one topic are logged in a second (server/server_log.h).
+// LogLimiter: bounds the lines of one topic in a second.
 //
-// Thread: loop. Time comes in with each call, from any clock in milliseconds that does not go back.
-// Seconds are counted from the first line of a burst.
+// Thread: loop. Times are ms of any clock that does not go back. Seconds begin with a burst's first
+// line.
 #ifndef NOWCALLS_SERVER_LOG_LIMITER_H_
 #define NOWCALLS_SERVER_LOG_LIMITER_H_
 
@@ -16,7 +16,7 @@ class LogLimiter {
  public:
   explicit LogLimiter(uint32_t lines_per_second_max) : lines_max_(lines_per_second_max) {}
 
-  // May a line be logged now? If not, it is counted.
+  // Whether to log a line now. If not, it is counted.
   bool Admit(Instant now) {
     if (now - second_began_ >= kSecondMs) {
       second_began_ = now;
@@ -30,8 +30,7 @@ class LogLimiter {
     return false;
   }
 
-  // When the caller is to log the count of suppressed lines: a second after the first of them,
-  // however many come meanwhile. kNever: no line is suppressed.
+  // When to log the count: a second after the first suppressed line. kNever: none is.
   Instant NextReport() const { return suppressed_ == 0 ? kNever : suppressed_since_ + kSecondMs; }
 
   // Lines suppressed since the last call.

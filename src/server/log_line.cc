@@ -13,6 +13,7 @@ std::string JsonLine(int64_t wall_ms, LogLevel level, std::string_view text,
   using nlohmann::ordered_json;
   ordered_json object = {{"ts", WallText(wall_ms)}, {"level", LogLevelName(level)}, {"msg", text}};
   for (const LogField& field : fields) {
+    // A number stays a number; token ids come as text, which jq does not round.
     object[field.name] =
         field.number ? ordered_json::parse(field.value) : ordered_json(field.value);
   }
@@ -38,6 +39,7 @@ std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std
   if (format == LogFormat::kJson) return JsonLine(wall_ms, level, text, fields);
   std::string line = WallText(wall_ms) + " ";
   line += LogLevelName(level);
+  // Levels are padded to one width, so that messages begin in one column.
   line.resize(line.size() + 6 - LogLevelName(level).size(), ' ');
   return line + ShownText(text) + "\n";
 }

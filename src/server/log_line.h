@@ -1,7 +1,7 @@
-// One log line as text or JSON: what is logged, in which form.
+// One log line as text or JSON.
 //
-// Thread: any; pure. Whatever bytes a peer managed to get into a message, one call makes exactly
-// one line that a terminal and a JSON parser survive.
+// Thread: any; pure. Whatever bytes a peer sent, a call makes one line, safe for terminals and JSON
+// parsers.
 #ifndef NOWCALLS_SERVER_LOG_LINE_H_
 #define NOWCALLS_SERVER_LOG_LINE_H_
 
@@ -18,16 +18,16 @@ using engine::LogLevel;
 
 enum class LogFormat {
   kText,  // 2024-05-01T12:00:00.123Z info  serving on 127.0.0.1:18730
-  // {"ts":"2024-05-01T12:00:00.123Z","level":"info","msg":"serving on 127.0.0.1:18730"}, and behind
-  // these the fields of the line: ,"peer":"127.0.0.1:40000","reason":"..."
+  // {"ts":"2024-05-01T12:00:00.123Z","level":"info","msg":"serving on 127.0.0.1:18730"}, then the
+  // fields: ,"peer":"127.0.0.1:40000","reason":"..."
   kJson,
 };
 
 // "debug", "info", "warn", "error".
 std::string_view LogLevelName(LogLevel level);
 
-// The line with its newline. `wall_ms` is Unix time. Text has no fields, and shows what nobody
-// would see as base/shown_text.h does. So does JSON, with U+FFFD for bytes that are not UTF-8.
+// The line with its newline. `wall_ms`: Unix time. Text has no fields. Both escape as
+// base/shown_text.h; JSON has U+FFFD for bytes that are not UTF-8.
 std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text,
                           const LogFields& fields = {});
 

@@ -34,18 +34,18 @@ LogLevel LevelOf(spdlog::level::level_enum level) {
   return LogLevel::kError;
 }
 
-// The fields of the line that this thread is logging, past spdlog, which takes text alone and calls
-// the sink within its own call. nullptr: it has none.
+// Fields of the line that this thread is logging; nullptr: none. They bypass spdlog, which takes
+// text alone and calls the sink within its own call.
 thread_local const LogFields* fields_of_line = nullptr;
 
 // Some 40,000 lines, twice.
 constexpr size_t kWaitingBytesMax = 4 * 1024 * 1024;
 
-// How long the end of the process waits for whoever reads the log.
+// How long the end of the process waits for the log's reader.
 constexpr int64_t kFlushMsMax = 1'000;
 
-// Threads do not wait for each other here either: it has no lock but the writer's, which is never
-// held while something is written.
+// Without a lock of its own: the writer's is never held during a write, so threads do not wait for
+// each other.
 class LineSink : public spdlog::sinks::sink {
  public:
   explicit LineSink(LogFormat format)
@@ -59,6 +59,7 @@ class LineSink : public spdlog::sinks::sink {
     const int64_t wall_ms = std::chrono::duration_cast<milliseconds>(since_epoch).count();
     const std::string_view text(message.payload.data(), message.payload.size());
     const LogFields& fields = fields_of_line == nullptr ? kNoFields : *fields_of_line;
+    // The level critical marks last words, which LineWriter keeps beyond its bound.
     writer_.Append(FormatLogLine(format_, wall_ms, LevelOf(message.level), text, fields),
                    message.level == kUrgent);
   }
@@ -105,10 +106,12 @@ void ExitNow(int exit_code) {
 }
 
 void DieOfIoError(std::string_view what, const Status& failure) {
+  // Memory may say more than the ledger: nothing may be written or answered any more.
   const bool damaged = failure.code() == StatusCode::kCorruption;
   const bool displaced = failure.code() == StatusCode::kAlreadyExists;
   spdlog::log(LineSink::kUrgent, "{} failed: {}; exiting{}", what, failure.message(),
               damaged || displaced ? "" : ", a restart recovers the ledger");
+  // No restart repairs damage: another exit code, so that supervisors can tell.
   ExitNow(damaged ? kExitCorruption : kExitIoError);
 }
 

@@ -1,6 +1,6 @@
-// The server's log: spdlog's default logger on stderr, one line a message, in the configured
-// format. After SetUpLogging any thread may call LogAt, spdlog::info and its like. No thread waits
-// for the reader of stderr (server/line_writer.h), so the process ends through FlushLog or ExitNow.
+// The server's log: spdlog's default logger on stderr. After SetUpLogging any thread may call LogAt
+// and spdlog::info. No thread waits for the reader of stderr (server/line_writer.h), so a process
+// ends through FlushLog or ExitNow.
 #ifndef NOWCALLS_SERVER_LOGGING_H_
 #define NOWCALLS_SERVER_LOGGING_H_
 
@@ -11,25 +11,24 @@
 
 namespace nowcalls::server {
 
-// Call once, before other threads log.
+// Once, before other threads log.
 void SetUpLogging(LogLevel level, LogFormat format);
 
 // Thread: any.
 void SetLogLevel(LogLevel level);
 
-// `fields` stand beside the text in a JSON log.
+// JSON shows `fields` beside the text.
 void LogAt(LogLevel level, std::string_view text, const LogFields& fields = {});
 
-// Waits until all lines are written, but for no more than a second.
+// Waits until all lines are written, for a second at most.
 void FlushLog();
 
-// FlushLog, and the end of the process without destructors.
+// FlushLog, then the end without destructors.
 [[noreturn]] void ExitNow(int exit_code);
 
-// Logs "WHAT failed: reason; exiting, a restart recovers the ledger" and ends the process with exit
-// code 74, without destructors: memory may say more than the ledger, so nothing may be written or
-// answered any more. kCorruption, which no restart repairs, ends it with 65; for that and for a
-// ledger that was replaced (kAlreadyExists) the line does not speak of a restart.
+// Logs "WHAT failed: reason; exiting, a restart recovers the ledger" and exits with 74, without
+// destructors. kCorruption exits with 65. It and kAlreadyExists (a replaced ledger) promise no
+// recovery.
 [[noreturn]] void DieOfIoError(std::string_view what, const Status& failure);
 
 }  // namespace nowcalls::server

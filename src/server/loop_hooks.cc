@@ -20,6 +20,7 @@ void CloseHandle(Handle* handle) {
 
 void LoopHooks::Start(uv_loop_t* loop) {
   check_.data = prepare_.data = this;
+  // Check, behind a poll, begins a turn of the server; prepare, ahead of the next poll, ends it.
   NOWCALLS_CHECK(uv_check_init(loop, &check_) == 0);
   NOWCALLS_CHECK(uv_check_start(&check_, [](uv_check_t* handle) {
                    static_cast<LoopHooks*>(handle->data)->calls_.polled();
@@ -41,7 +42,7 @@ void LoopHooks::Start(uv_loop_t* loop) {
   }
 }
 
-// The timer's callback has nothing to do: the loop wakes and before_poll follows.
+// An empty callback: the loop wakes, and before_poll follows.
 void LoopHooks::WakeIn(int64_t ms) {
   NOWCALLS_CHECK(uv_timer_start(
                      &timer_, [](uv_timer_t*) {}, static_cast<uint64_t>(ms), /*repeat=*/0) == 0);

@@ -1,5 +1,4 @@
-// LoopHooks: the libuv handles by which a loop calls the server: after each poll, before each poll,
-// at a signal, at a moment.
+// LoopHooks: libuv handles that call the server: before and after a poll, at a signal.
 //
 // Thread: loop.
 #ifndef NOWCALLS_SERVER_LOOP_HOOKS_H_
@@ -26,8 +25,7 @@ class LoopHooks {
   LoopHooks& operator=(const LoopHooks&) = delete;
 
   void Start(uv_loop_t* loop);
-  // The next sleep of the loop ends after so long at the latest, counted from the loop's own time
-  // (uv_update_time).
+  // Bounds the next sleep, counted from the loop's own time (uv_update_time).
   void WakeIn(int64_t ms);
   void Close();
 

@@ -1,5 +1,4 @@
-// LoopRuleSink: the rule sink of sources that live on the server's loop. It passes the time on to
-// the engine.
+// LoopRuleSink: the rule sink of sources on the server's loop.
 //
 // Thread: loop; Check: any.
 #ifndef NOWCALLS_SERVER_LOOP_RULE_SINK_H_

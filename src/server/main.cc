@@ -28,7 +28,7 @@
 namespace nowcalls::server {
 namespace {
 
-// What was asked for is the output, so a disk that is full is a failure of the program.
+// The text is the program's output: a full disk is a failure.
 int Print(const std::string& text) {
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -58,7 +58,7 @@ std::string VersionText() {
          store::RocksDbVersion() + ", libuv " + uv_version_string() + ")\n";
 }
 
-// Without one, no rules are kept that could stay in force in place of a file that is wrong.
+// Without a ledger no rules could stay in force in place of a faulty file.
 bool HasLedger(const ServerConfig& config) {
   const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
   return present.code() != StatusCode::kNotFound;
@@ -67,9 +67,11 @@ bool HasLedger(const ServerConfig& config) {
 }  // namespace
 
 int Main(int argc, const char* const* argv, const store::RocksStoreOptions& store) {
+  // 1. Before anything can fail or open a file.
   InstallLastWords();
   OccupyStandardDescriptors();
   if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
+  // 2. Settings; commands that only print need no more.
   const Result<Invocation> invocation = ReadInvocation(argc, argv, OurEnvironment());
   if (!invocation.ok()) {
     PrintError(invocation.status().message());
@@ -79,6 +81,8 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   if (invocation->command == Command::kHelp) return Print(HelpText());
   if (invocation->command == Command::kHelpMarkdown) return Print(SettingsPage());
   if (invocation->command == Command::kVersion) return Print(VersionText());
+  // 3. Rule files. A start with a ledger may fall back to its rules; a check, or a new ledger, may
+  //    not.
   std::vector<LoadedRuleFile> rules =
       ReadRuleFiles(invocation->config.rules, invocation->config.rules_strict);
   const bool checks = invocation->command == Command::kCheckConfig;
@@ -92,6 +96,7 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
     return Print(DescribeSettings(*invocation) + DescribeRules(rules) +
                  "The configuration is valid.\n");
   }
+  // 4. Serve. From here on the log has all lines.
   SetUpLogging(invocation->config.log_level, invocation->config.log_format);
   for (const std::string& warning : invocation->warnings) LogAt(LogLevel::kWarn, warning);
   for (const std::string& sentence : SettingSentences(*invocation)) {
@@ -99,6 +104,7 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   }
   const auto read_again = [argc, argv] { return ReadInvocation(argc, argv, OurEnvironment()); };
   const int exit_code = Serve(invocation->config, read_again, std::move(rules), store);
+  // The log's thread may still have lines; an exit does not wait for it.
   FlushLog();
   return exit_code;
 }

@@ -6,8 +6,8 @@
 
 namespace nowcalls::server {
 
-// Reads the configuration, does what it asks for and returns the exit code (base/exit_codes.h).
-// `store` is for tests that inject faults; its durability is that of the configuration.
+// Runs the command line; returns the exit code (base/exit_codes.h). `store`: faults of tests; its
+// durability is the configuration's.
 int Main(int argc, const char* const* argv, const store::RocksStoreOptions& store = {});
 
 }  // namespace nowcalls::server

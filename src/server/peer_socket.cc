@@ -34,15 +34,18 @@ bool PeerSocket::TakeReadable() {
   return reads() && (told || state_ == State::kOpen);  // Bytes that are dropped can wait.
 }
 
-// Bytes of other sockets were handled between the receive and this call, and may have ended the
-// reading here. An end of the stream comes again.
+// Bytes of other sockets were handled since the receive, and may have stopped the reading here:
+// then an end of the stream is left, and comes again.
 void PeerSocket::Received(ssize_t result, std::string_view bytes) {
   if (IsAgain(result)) return;
   if (result > 0) {
+    // Input of a lingering socket is dropped.
     if (state_ == State::kOpen) Take(bytes);
+    // The peer has closed, or the connection is broken.
   } else if (result < 0 || state_ == State::kLingering) {
     CloseNow();
   } else if (reads()) {
+    // The peer sends no more: no reset can destroy replies, so no lingering.
     linger_ = reading_ = false;
     owner_->OnEndOfInput(id_);
   }
@@ -50,9 +53,11 @@ void PeerSocket::Received(ssize_t result, std::string_view bytes) {
 
 void PeerSocket::Take(std::string_view from_socket) {
   const ByteChannel::Received received = channel_->Receive(from_socket);
+  // Bytes of the channel's own, as of a handshake, may leave before any reply.
   Keep(received.reply);
   if (!received.bytes.empty()) owner_->OnBytes(id_, received.bytes);
   if (!received.failed || state_ == State::kClosed) return;
+  // A channel that failed gives no more bytes; replies before the fault still leave.
   owner_->OnFailed(id_, channel_->error());
   CloseAfterFlush();
 }
@@ -61,6 +66,7 @@ void PeerSocket::Send(std::string_view bytes, SocketTurn* turn) {
   if (state_ != State::kOpen) return;
   const std::string_view for_socket = channel_->Send(bytes);
   if (for_socket.empty()) return;
+  // Order: nothing overtakes kept bytes.
   if (kept_left() > 0) return Keep(for_socket);
   turn->Send(this, for_socket);
 }
@@ -73,6 +79,7 @@ void PeerSocket::Sent(ssize_t result, std::string_view bytes) {
 
 void PeerSocket::Keep(std::string_view for_socket) {
   if (state_ != State::kOpen || for_socket.empty()) return;
+  // Bytes that have left are dropped once they are the larger part: few copies a byte.
   if (kept_sent_ > kept_left()) DropSent();
   kept_.Append(for_socket);
   Poll();
@@ -98,6 +105,7 @@ void PeerSocket::CloseWhenFlushed() {
 
 void PeerSocket::CloseNow() {
   if (state_ == State::kClosed) return;
+  // libuv first: it must not poll a descriptor that another socket may get.
   state_ = State::kClosed;
   uv_close(reinterpret_cast<uv_handle_t*>(&poll_), [](uv_handle_t* closed) {
     auto* self = static_cast<PeerSocket*>(closed->data);
@@ -110,8 +118,8 @@ int PeerSocket::wanted() const {
   return (reads() ? UV_READABLE : 0) | (kept_left() > 0 ? UV_WRITABLE : 0);
 }
 
-// Looks for what is wanted, at least: reading that stops often goes on in the same turn, and each
-// change is a system call or two. An unwanted event ends the looking for it.
+// Polls for what is wanted, at least. Reading that stops often goes on in the same turn, and each
+// change is a system call or two. So an unwanted event alone ends the polling for it.
 void PeerSocket::Poll() {
   if ((wanted() & ~polled_) == 0) return;
   polled_ = wanted();
@@ -120,7 +128,7 @@ void PeerSocket::Poll() {
                  }) == 0);
 }
 
-// After an error libuv looks no more; reading or sending finds the error.
+// libuv polls no more after an error; a receive or send finds the reason.
 void PeerSocket::OnEvents(bool error, int events) {
   const int seen = error ? UV_READABLE | UV_WRITABLE : events;
   if (error || (seen & polled_ & ~wanted()) != 0) {
@@ -128,7 +136,7 @@ void PeerSocket::OnEvents(bool error, int events) {
     polled_ = 0;
     Poll();
   }
-  // Bytes that came before the error are received first, if the system still has them.
+  // Bytes that came before the error are received first, if the kernel still has them.
   if ((seen & UV_WRITABLE) != 0 && kept_left() > 0 && !(error && reads())) SendKept();
   if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
     readable_ = true;
@@ -144,6 +152,7 @@ void PeerSocket::SendKept() {
     return;
   }
   kept_sent_ += static_cast<size_t>(sent);
+  // Memory goes back as the buffer drains, not at its end.
   if (kept_left() < kept_.capacity() / 4) DropSent();
   if (kept_left() == 0 && state_ == State::kFlushing) return OnFlushed();
   if (state_ == State::kOpen) {
@@ -153,7 +162,7 @@ void PeerSocket::SendKept() {
   }
 }
 
-// The engine counts the bytes that are left, so the memory must not be much more.
+// The engine counts kept bytes, so the buffer must not hold much more memory.
 void PeerSocket::DropSent() {
   wire::OutputBuffer left;
   left.Append(kept_.view().substr(kept_sent_));
@@ -162,6 +171,9 @@ void PeerSocket::DropSent() {
 }
 
 void PeerSocket::OnFlushed() {
+  // A socket that closes with unread input makes the kernel send a reset, which can destroy the
+  // last replies before the peer reads them. So: end of stream, then drop input until the peer
+  // closes.
   int unread = 0;
   if (!linger_ && ioctl(fd_, FIONREAD, &unread) == 0 && unread == 0) return CloseNow();
   if (shutdown(fd_, SHUT_WR) != 0) return CloseNow();

@@ -1,18 +1,12 @@
-// PeerSocket: the socket of one accepted connection, and the bytes that wait to leave by it.
+// PeerSocket: the socket of one accepted connection, and its bytes that wait to leave.
 //
-// Thread: loop. The owner deletes it in OnClosed and not before, since libuv holds its handle until
-// then. It is received from when the loop has found it readable, together with other sockets
-// (base/socket_turn.h), until reading is switched off. Bytes that the socket does not take at once
-// are kept and sent when it does; the engine bounds how many that may become. All bytes pass a
-// ByteChannel on their way between the socket and the owner.
+// Thread: loop. The owner deletes it in OnClosed alone: libuv holds its handle. The engine bounds
+// kept bytes. All bytes pass a ByteChannel.
 //
 //   open -> (flushing -> lingering) -> closed
 //
-// Happy path of an orderly close: kept bytes are sent, then the end of the stream; bytes that the
-// peer still sends are dropped until it closes too. If the socket closed at once, the kernel would
-// answer those bytes with a reset, which can destroy the last replies before the peer reads them.
-// Failure modes: the peer goes away or a send fails at any moment: closed at once. The peer neither
-// reads nor closes: the owner calls CloseNow after a while.
+// An orderly close sends kept bytes and the end of the stream, then drops input until the peer
+// closes; the owner bounds that with CloseNow. A failed send closes at once.
 #ifndef NOWCALLS_SERVER_PEER_SOCKET_H_
 #define NOWCALLS_SERVER_PEER_SOCKET_H_
 
@@ -37,27 +31,26 @@ class PeerSocket final : public SocketTurn::Socket {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The socket may be received from; the owner does so in this turn of the loop.
+    // The socket has input; the owner receives in this turn (base/socket_turn.h).
     virtual void OnReadable(PeerSocket* socket) = 0;
-    // Bytes of the protocol. The view ends with the call.
+    // Bytes of the protocol; the view ends with the call.
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
     // The peer sends no more; it may still read.
     virtual void OnEndOfInput(engine::ConnectionId id) = 0;
-    // Of an open socket: kept bytes, of Send or of the channel's own, have left, and `kept` bytes
-    // still wait.
+    // An open socket has sent kept bytes; `kept` bytes still wait.
     virtual void OnSent(engine::ConnectionId id, size_t kept) = 0;
-    // The same of a socket that closes once nothing is kept.
+    // The same of a flushing socket.
     virtual void OnFlushing(engine::ConnectionId id) = 0;
-    // Everything was sent; the socket waits for the peer's end of the stream.
+    // All was sent; the peer's end of stream is awaited.
     virtual void OnLingering(engine::ConnectionId id) = 0;
-    // The channel has failed; the socket closes.
+    // The channel failed; the socket closes.
     virtual void OnFailed(engine::ConnectionId id, const std::string& why) = 0;
-    // Exactly once, never from within a call of a member. Deletes the socket.
+    // Once, never within a call of a member. Deletes the socket.
     virtual void OnClosed(engine::ConnectionId id) = 0;
   };
 
-  // Takes over the connected, non-blocking socket `fd` and starts to read. nullptr: the system has
-  // no memory to watch it; `fd` is closed.
+  // Takes the connected, non-blocking `fd` and reads. nullptr: no memory to watch it; `fd` is
+  // closed.
   static std::unique_ptr<PeerSocket> Open(uv_loop_t* loop, int fd,
                                           std::unique_ptr<ByteChannel> channel,
                                           engine::ConnectionId id, Owner* owner);
@@ -70,20 +63,19 @@ class PeerSocket final : public SocketTurn::Socket {
   void Received(ssize_t result, std::string_view bytes) override;
   void Sent(ssize_t result, std::string_view bytes) override;
 
-  // Sends bytes of the protocol behind all that was sent before: with `turn`'s next SendAll, or
-  // later if bytes are kept already. Nothing happens once the socket is being closed. REQUIRES:
-  // `bytes` stay until SendAll.
+  // Sends behind all sent before: with `turn`'s next SendAll, or later if bytes are kept. Ignored
+  // once closing. REQUIRES: `bytes` stay until SendAll.
   void Send(std::string_view bytes, SocketTurn* turn);
-  // Bytes that wait until the socket takes them. 0 once it is being closed.
+  // Bytes the socket did not take yet; 0 once closing.
   size_t kept() const { return state_ == State::kOpen ? kept_left() : 0; }
 
   void SetReading(bool on);
 
-  // Closes after sending what is kept; bytes that arrive from now on are dropped.
+  // Closes when kept bytes have left; drops input from now on.
   void CloseAfterFlush();
-  // The same, but at once where that cannot destroy anything: the peer has sent nothing unread.
+  // The same, without lingering if the peer has sent nothing unread.
   void CloseWhenFlushed();
-  // Closes at once; what is kept is lost.
+  // Closes at once; kept bytes are lost.
   void CloseNow();
 
  private:

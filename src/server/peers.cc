@@ -12,8 +12,8 @@
 namespace nowcalls::server {
 namespace {
 
-// Clients that open all connections there are must not lock the operator out, who can come from the
-// machine itself. Of few connections a tenth.
+// For connections from this machine: clients that open all others must not lock the operator out. A
+// tenth, if that is less.
 constexpr uint32_t kReservedConnections = 16;
 
 }  // namespace
@@ -27,9 +27,11 @@ void Peers::Start(uv_loop_t* loop, std::unique_ptr<Listener> listener) {
 }
 
 void Peers::OnAccept(int fd, const std::string& peer) {
+  // A new connection often has a request already.
   to_read_ = true;
   const uint32_t connections_max = limits_.connections_max;
   const uint32_t reserved = std::min(kReservedConnections, connections_max / 10);
+  // 1. A place, and an id of the engine.
   const bool room = open_ + reserved < connections_max || IsFromThisHost(fd);
   const auto id = room ? engine_->OnConnect(peer, Now()) : std::nullopt;
   if (!id.has_value()) {
@@ -37,6 +39,7 @@ void Peers::OnAccept(int fd, const std::string& peer) {
     return LogRefused(peer, "connections-max is " + std::to_string(connections_max) +
                                 ", of which " + std::to_string(reserved) + " are for this machine");
   }
+  // 2. A socket. The engine hears of a connection that failed here, too: its id is free again.
   auto socket = PeerSocket::Open(loop_, fd, PlainChannel::Make(), *id, this);
   if (socket == nullptr) {
     engine_->OnDisconnect(*id, Now());
@@ -61,17 +64,20 @@ void Peers::Write(std::span<engine::Output> outputs) {
   for (const engine::Output& output : outputs) {
     peers_[output.to].socket->Send(output.bytes, &sockets_);
   }
+  // One list of sends; afterwards each socket knows what it kept.
   sockets_.SendAll();
   for (engine::Output& output : outputs) output.kept = peers_[output.to].socket->kept();
 }
 
 void Peers::Close(engine::ConnectionId id, bool flush) {
   if (!flush) return peers_[id].socket->CloseNow();
+  // The deadline first: with nothing kept, CloseAfterFlush lingers at once, which shortens it.
   SetCloseBy(id, Now() + FlushMsMax());
   peers_[id].socket->CloseAfterFlush();
 }
 
 void Peers::SetReading(engine::ConnectionId id, bool on) {
+  // At the end nothing is read any more, whatever the engine asks.
   if (on && ending_) return;
   to_read_ |= on;
   peers_[id].socket->SetReading(on);
@@ -80,6 +86,7 @@ void Peers::SetReading(engine::ConnectionId id, bool on) {
 void Peers::CloseOverdue(Instant now) {
   while (NextClose() <= now) {
     const engine::ConnectionId id = closing_.begin()->second;
+    // Taken off the list before the close, so that the loop ends.
     SetCloseBy(id, kNever);
     peers_[id].socket->CloseNow();
   }
@@ -99,6 +106,7 @@ void Peers::SetCloseBy(engine::ConnectionId id, Instant when) {
 void Peers::StopReading() {
   ending_ = true;
   listener_->Close();
+  // Input in the kernel stays there; the clients see their connection close.
   for (const Peer& peer : peers_) {
     if (peer.socket != nullptr) peer.socket->SetReading(false);
   }
@@ -109,6 +117,7 @@ void Peers::CloseAll(Instant now) {
     if (peers_[i].socket == nullptr) continue;
     const auto id = static_cast<engine::ConnectionId>(i);
     const bool closes = peers_[i].close_by != kNever;
+    // A connection that closes already keeps its deadline, if that is earlier.
     SetCloseBy(id, std::min(peers_[i].close_by, now + kCloseMsMax));
     if (!closes) peers_[i].socket->CloseWhenFlushed();
   }
@@ -125,6 +134,7 @@ void Peers::OnEndOfInput(engine::ConnectionId id) { engine_->OnEndOfInput(id, No
 void Peers::OnSent(engine::ConnectionId id, size_t kept) { engine_->OnSent(id, kept, Now()); }
 
 void Peers::OnFlushing(engine::ConnectionId id) {
+  // Each progress renews the deadline; at the end of the server it does not.
   if (!ending_) SetCloseBy(id, Now() + FlushMsMax());
 }
 
@@ -143,6 +153,7 @@ void Peers::OnClosed(engine::ConnectionId id) {
   peers_[id].socket.reset();
   --open_;
   spdlog::debug("connection {} is closed, {} are open", id, open_);
+  // Last: the engine may give the id to the next connection.
   engine_->OnDisconnect(id, Now());
 }
 

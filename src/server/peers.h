@@ -1,8 +1,7 @@
 // Peers: the connections of a server: accepted, received from, sent to, closed.
 //
-// Thread: loop. A connection is an id of the engine and a PeerSocket. Sockets that the loop finds
-// readable are received from together (Receive). A connection that is being closed has a moment by
-// which it is closed in any case, so no peer can hold one for ever.
+// Thread: loop. A connection is an id of the engine and a PeerSocket. Each closing connection has a
+// deadline, so no peer can hold one for ever.
 #ifndef NOWCALLS_SERVER_PEERS_H_
 #define NOWCALLS_SERVER_PEERS_H_
 
@@ -31,8 +30,7 @@ namespace nowcalls::server {
 
 class Peers final : private PeerSocket::Owner {
  public:
-  // A connection that is being closed has this long to read its last replies when the server ends,
-  // and in any case to close its end when it has read them.
+  // For a peer to close its end once all is sent; at the server's end also to read it.
   static constexpr int64_t kCloseMsMax = 2'000;
 
   // `engine`, `clock` and `log` outlive it.
@@ -42,31 +40,30 @@ class Peers final : private PeerSocket::Owner {
 
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
-  // Accepts from now on.
   void Start(uv_loop_t* loop, std::unique_ptr<Listener> listener);
 
-  // Receives from all sockets that the loop has found readable since the last call.
+  // Receives from all sockets found readable since the last call.
   void Receive() { sockets_.Receive(); }
-  // Whether since the last call a socket has joined those that a poll reads.
+  // Since the last call a socket has joined those that a poll reads.
   bool TakeToRead() { return std::exchange(to_read_, false); }
 
-  // The same calls of engine::Driver.
+  // As engine::Driver.
   void Write(std::span<engine::Output> outputs);
   void Close(engine::ConnectionId id, bool flush);
   void SetReading(engine::ConnectionId id, bool on);
 
-  // Closes connections whose moment has come.
+  // Closes connections past their deadline.
   void CloseOverdue(Instant now);
-  // The next such moment; kNever: no connection is being closed.
+  // The next deadline; kNever: none.
   Instant NextClose() const;
 
-  // The server ends: accepts and reads nothing more.
+  // The server ends: no accepts, no reads.
   void StopReading();
-  // Closes every connection, behind its last replies. REQUIRES: StopReading was called.
+  // Closes all, behind their last replies. REQUIRES: StopReading was called.
   void CloseAll(Instant now);
 
   size_t open() const { return open_; }
-  // Why every socket costs system calls of its own; empty: io_uring takes many together.
+  // Why sockets cost system calls each; empty: io_uring takes many together.
   const std::string& why_alone() const { return sockets_.why_alone(); }
 
  private:
@@ -79,7 +76,7 @@ class Peers final : private PeerSocket::Owner {
   void LogRefused(const std::string& peer, const std::string& reason);
   void Log(const std::string& text, const LogFields& fields);
   void SetCloseBy(engine::ConnectionId id, Instant when);
-  // How long a peer may take none of what is sent to it before it is closed.
+  // Bound for a closing peer that takes nothing of what is sent.
   int64_t FlushMsMax() const { return ending_ ? kCloseMsMax : limits_.output_stalled_ms; }
   Instant Now() const { return clock_->Now(); }
 

@@ -1,17 +1,9 @@
-// PortFile: the file that tells scripts the port of a server that serves.
+// PortFile: tells scripts the port of a server that serves.
 //
-// Thread: one at a time. The file must not name the port of a server that does not serve yet, nor,
-// for longer than can be helped, of a server that is gone. So a server that holds the ledger's lock
-// and the address removes the file of an earlier server before it touches the ledger, and its own
-// file before it gives the lock up. A server that is refused lock or address leaves the file alone:
-// it may belong to the server that holds them.
-//
-// A server holds an flock on its file for as long as it lives, so that another server with the same
-// path and another address is refused rather than taking the file over.
-//
-// The path is the operator's and may be mistaken. Only what a server may have left there is ever
-// replaced or removed: a regular file with a port in it, or with nothing. Symbolic links are not
-// followed. Nothing is written into a directory that is a ledger.
+// Thread: one at a time. Order: Prepare with the ledger's lock and the address, before the ledger
+// is touched; Write when the server serves; Remove before the lock is given up. Locked (flock)
+// while its server lives. Replaces and removes only a regular file that is empty or has a port;
+// follows no symbolic links.
 #ifndef NOWCALLS_SERVER_PORT_FILE_H_
 #define NOWCALLS_SERVER_PORT_FILE_H_
 
@@ -25,26 +17,26 @@ namespace nowcalls::server {
 
 class PortFile {
  public:
-  // An empty path: no file, all calls succeed.
+  // Empty path: no file, all calls succeed.
   explicit PortFile(std::string path) : path_(std::move(path)) {}
   ~PortFile() { Remove(); }
   PortFile(const PortFile&) = delete;
   PortFile& operator=(const PortFile&) = delete;
 
-  // Removes an old file and finds out whether a new one can be written. kInvalidArgument: there is
-  // something else at the path, or the file of a living server; it is left as it is. kIoError.
+  // Removes an old file, and tests a new one. kInvalidArgument: something else is there, a living
+  // server's file, or a ledger's directory. kIoError.
   Status Prepare();
-  // Errors as those of Prepare. A reader sees all of the file or none.
+  // Errors as of Prepare. Readers see all of the file or none.
   Status Write(uint16_t port);
-  // kInvalidArgument: what a client wants to make at `path` would have the name of the port file,
-  // or of the one it is made from, and so be in the way of the next server. Any thread.
+  // Any thread. kInvalidArgument: a client's `path` has the name of the port file or of its
+  // precursor.
   Status CheckIsNot(const std::string& path) const;
-  // What Write wrote, unless another server has put its own there since.
+  // Removes the file that Write wrote, unless another server replaced it.
   void Remove();
 
  private:
   std::string FreshPath() const { return path_ + ".new"; }
-  // The empty file from which ours is made.
+  // The empty precursor of our file.
   Result<int> OpenFresh() const;
   bool IsOurs() const;
 

@@ -22,7 +22,7 @@ constexpr size_t kLinkBytesMax = 4096;
 
 class OpenFile {
  public:
-  // Without O_NONBLOCK the opening of a pipe would wait for its writer.
+  // O_NONBLOCK: the opening of a pipe does not wait for its writer.
   explicit OpenFile(const std::string& path)
       : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   ~OpenFile() {
@@ -63,7 +63,7 @@ std::string ReadLink(const std::string& path) {
   return size < 0 ? std::string() : std::string(target, static_cast<size_t>(size));
 }
 
-// Follows a path part by part, as the kernel does.
+// Follows a path part by part, as the kernel does, and notes each entry whose change would matter.
 class PathWalk {
  public:
   explicit PathWalk(const std::string& path) : left_(PartsOf(path)) {}
@@ -79,6 +79,7 @@ class PathWalk {
   bool Step() {
     const std::string name = std::move(left_.front());
     left_.pop_front();
+    // The parent of the real directory: links before it are resolved already.
     if (name == "..") {
       if (!directory_.empty()) directory_.erase(directory_.rfind('/'));
       return true;
@@ -86,11 +87,13 @@ class PathWalk {
     const std::string path = directory_ + "/" + name;
     struct stat info {};
     const bool there = lstat(path.c_str(), &info) == 0;
+    // A link: retargeting it changes the file, so it is watched, and its target walked.
     if (there && S_ISLNK(info.st_mode)) {
       Note(name);
       Follow(ReadLink(path));
       return true;
     }
+    // The file itself, or the first part that is missing.
     if (!there || left_.empty()) Note(name);
     directory_ = path;
     return there;
@@ -105,6 +108,7 @@ class PathWalk {
 
   void Follow(const std::string& target) {
     ++links_;
+    // A relative target goes on from the directory of the link.
     if (target.starts_with('/')) directory_.clear();
     const std::deque<std::string> parts = PartsOf(target);
     left_.insert(left_.begin(), parts.begin(), parts.end());
@@ -127,6 +131,7 @@ bool ReadAll(int fd, FileLook* look) {
     }
     if (size == 0) return true;
     look->text.append(chunk, static_cast<size_t>(size));
+    // Bounded while reading: a file may grow without end.
     if (look->text.size() > kRulesFileBytesMax) {
       look->problem = "is longer than " + std::to_string(kRulesFileBytesMax) + " bytes";
       return false;
@@ -143,6 +148,7 @@ void Read(const std::string& path, const std::optional<FileSignature>& known, Fi
     look->problem = "cannot be opened: " + ErrorText();
     return;
   }
+  // A pipe would be emptied by the look, and a device may never end.
   if (!S_ISREG(before.st_mode)) {
     look->outcome = S_ISDIR(before.st_mode) ? Outcome::kUnreadable : Outcome::kNotAFile;
     look->problem = "is a directory";
@@ -153,6 +159,7 @@ void Read(const std::string& path, const std::optional<FileSignature>& known, Fi
   if (look->signature == known) return;
   look->outcome = Outcome::kUnreadable;
   if (!ReadAll(file.fd(), look)) return;
+  // Changed while it was read: the text may be of two versions.
   struct stat after {};
   const bool rests = fstat(file.fd(), &after) == 0 && SignatureOf(after) == look->signature &&
                      look->text.size() == static_cast<size_t>(after.st_size);
@@ -166,7 +173,7 @@ FileLook LookAtFile(const std::string& path, const std::optional<FileSignature>&
   FileLook look;
   std::error_code ignored;  // Then the working directory is gone, and so is the file.
   const auto absolute = std::filesystem::absolute(path, ignored);
-  // The way first: what changes on it afterwards shows where it will be watched.
+  // Entries before content: a change after the walk shows at an entry that will be watched.
   look.entries = PathWalk(absolute.string()).Entries();
   Read(absolute.string(), known, &look);
   return look;

@@ -1,8 +1,6 @@
-// LookAtFile: one look at a rule file: what it holds, whether it rests, and where a change of it
-// would show.
+// LookAtFile: one look at a rule file: content, whether it rests, where a change would show.
 //
-// Thread: any; blocking. Never waits for a writer: a pipe is told and not read. A file that changes
-// while it is being read is told as unsettled, for a later look.
+// Thread: any; blocking, but pipes are not read.
 #ifndef NOWCALLS_SERVER_RULE_FILE_LOOK_H_
 #define NOWCALLS_SERVER_RULE_FILE_LOOK_H_
 
@@ -14,10 +12,9 @@
 
 namespace nowcalls::server {
 
-// What stat tells that changes with the content, but for a second change within the file system's
-// tick.
+// From stat. Misses a second change within the file system's tick.
 struct FileSignature {
-  // Whatever the file system says, which need not be a time that fits nanoseconds.
+  // As the file system says; need not fit nanoseconds.
   struct FileTime {
     int64_t seconds = 0;
     int64_t nanoseconds = 0;
@@ -34,11 +31,11 @@ struct FileSignature {
   bool operator==(const FileSignature&) const = default;
 };
 
-// A directory entry on the way to the file: a change of it may give the path another content.
+// A directory entry on the way to the file.
 struct PathEntry {
   std::string directory;  // Absolute, without symbolic links.
   std::string name;
-  // Which directory it was, so that one that was replaced is found out.
+  // Identity of the directory, to notice its replacement.
   uint64_t device = 0;
   uint64_t inode = 0;
 
@@ -59,12 +56,12 @@ struct FileLook {
   std::string text;
   uint64_t fingerprint = 0;
   FileSignature signature;
-  // The file itself, and each symbolic link on the way to it, as Kubernetes' ..data; when something
-  // is missing, the entry that would have to appear.
+  // The file and each symbolic link before it, as Kubernetes' ..data; else the first entry that is
+  // missing.
   std::vector<PathEntry> entries;
 };
 
-// Reads the file unless it has the `known` signature.
+// Skips the read if the signature is `known`.
 FileLook LookAtFile(const std::string& path, const std::optional<FileSignature>& known);
 
 }  // namespace nowcalls::server

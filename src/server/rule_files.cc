@@ -23,6 +23,7 @@ LoadedRuleFile ReadRuleFile(const RuleFile& file, bool strict) {
     loaded.problem = Status::InvalidArgument("rules: " + json.status().message());
     return loaded;
   }
+  // Also of invalid content: the watcher knows then what was refused.
   loaded.fingerprint = Fingerprint(*json);
   Result<core::ParsedRules> parsed = core::ParseRules(*json);
   const Status problem = parsed.ok() && strict ? parsed->CheckStrict() : parsed.status();
@@ -48,6 +49,7 @@ Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files) {
   for (const LoadedRuleFile& loaded : files) {
     NOWCALLS_RETURN_IF_ERROR(loaded.problem);
     for (const core::Rule& rule : loaded.parsed.rules) {
+      // Flows of one kind belong to one namespace; a mistake shows before the ledger is opened.
       const auto [owner, is_new] = owners.emplace(rule.key(), &loaded.file);
       if (is_new) continue;
       return Status::InvalidArgument("rules: " + loaded.file.path + ": flowId " +

@@ -1,5 +1,4 @@
-// Rule files as the operator names them: read and checked as far as that is possible without the
-// ledger.
+// Rule files as the operator names them, checked without the ledger.
 //
 // Thread: any; before the server serves.
 #ifndef NOWCALLS_SERVER_RULE_FILES_H_
@@ -17,7 +16,7 @@ namespace nowcalls::server {
 
 struct LoadedRuleFile {
   RuleFile file;
-  // Why there is no set: kInvalidArgument names the file, and the rule, the field and the reason.
+  // kInvalidArgument: file, rule, field and reason; then there is no set.
   Status problem;
   core::ParsedRules parsed;
   uint64_t fingerprint = 0;  // Of the file's content; 0: it could not be read.
@@ -26,10 +25,10 @@ struct LoadedRuleFile {
 // `strict`: a warning is a problem.
 std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files, bool strict = false);
 
-// The first problem; kInvalidArgument also for a flowId in the files of two namespaces.
+// The first problem, or kInvalidArgument: a flowId in files of two namespaces, or too many rules.
 Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files);
 
-// "shop.json: 3 rules for namespace 'shop'", then what was remarked, a line each.
+// "shop.json: 3 rules for namespace 'shop'", then remarks, a line each.
 std::string DescribeRules(const std::vector<LoadedRuleFile>& files);
 
 }  // namespace nowcalls::server

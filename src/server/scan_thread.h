@@ -1,9 +1,7 @@
-// ScanThread: the sweeper's walks over the expired range, off the commit thread so that they never
-// delay a commit.
+// ScanThread: walks the expired range for the sweeper, beside commits.
 //
-// Thread: members are called on the loop thread; Tables::Scan runs on the scan thread. A scan is
-// some milliseconds of work. The loop would wait for it on the same CPU, so the scan thread stays
-// off the loop's CPU (CpuApart), and gives way to the commit thread (StepBack).
+// Thread: loop; Tables::Scan runs on the scan thread, for some ms. It stays off the loop's CPU
+// (CpuApart) and yields to the commit thread (StepBack).
 #ifndef NOWCALLS_SERVER_SCAN_THREAD_H_
 #define NOWCALLS_SERVER_SCAN_THREAD_H_
 
@@ -21,7 +19,7 @@ namespace nowcalls::server {
 
 class ScanThread {
  public:
-  // `done` gets the result on the loop thread; it is valid during the call.
+  // `done`: on the loop thread; the result ends with the call.
   ScanThread(uv_loop_t* loop, store::Tables* tables,
              const std::function<void(const ledger::ScanResult&)>& done)
       : tables_(tables),

@@ -16,8 +16,8 @@
 namespace nowcalls::server {
 namespace {
 
-// A signal that comes again so soon is the same one: timeout(1), for one, ends a process and then
-// its group, so it sends the signal twice.
+// A signal that repeats so soon is one signal: timeout(1), for one, sends it to a process, then to
+// its group.
 constexpr int64_t kSameSignalMs = 500;
 
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
@@ -39,7 +39,7 @@ SocketBatch::Means MeansOf(const ServerConfig& config) {
 }
 
 // A look at a rule file, or at the configuration, may take long: a huge file, a file server that is
-// gone. Nothing depends on it any more, but its thread uses memory that would be destroyed now, and
+// gone. Nothing depends on it any more. But its thread uses memory that would be destroyed now, and
 // libuv would wait for it.
 [[noreturn]] void LeaveLookBehind() {
   LogAt(LogLevel::kInfo, "closed in good order; a look at a file is left unfinished");
@@ -87,6 +87,7 @@ Status Server::PutRulesInForce(std::vector<LoadedRuleFile> files) {
 
 void Server::Start(std::unique_ptr<Listener> listener) {
   NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
+  // Threads first, listener last: what a peer may ask for must be there.
   commits_.Start(&loop_);
   scans_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
   hooks_.Start(&loop_);
@@ -105,20 +106,24 @@ void Server::Run() {
 
 void Server::BeginTurn() {
   turn_began_ns_ = MonotonicNs();
+  // At the latest now: the loop has looked at all sockets. Full lists were received before.
   peers_.Receive();
 }
 
 void Server::DoTurn() {
-  // A batch that became durable while the loop was reading: its replies leave in this turn.
+  // 1. A batch that became durable while the loop was reading: its replies leave in this turn.
   commits_.Collect();
+  // 2. Lines that are due.
   const Instant now = Now();
   log_.ReportSuppressed(now);
   ReportNoRing();
   service_.Alive(now);
   commits_.ReportHanging(now);
 
+  // 3. Decide, commit, reply.
   const int64_t sleep_ms = turn_.Run(peers_.TakeToRead());
   if (turn_.phase() == node::Phase::kClosed) return CloseHandles();
+  // 4. Sleep; the timer counts from the loop's time.
   uv_update_time(&loop_);  // A commit within the turn may have taken long.
   hooks_.WakeIn(sleep_ms);
   PublishTurn(sleep_ms);
@@ -136,6 +141,7 @@ void Server::OnScanDone(const ledger::ScanResult& result) {
 }
 
 void Server::PublishTurn(int64_t sleeps_ms) {
+  // The first turn begins before any poll, so its length is unknown.
   if (turn_began_ns_ != 0) {
     board_->turns.Add(static_cast<uint64_t>(MonotonicNs() - turn_began_ns_) / 1000);
   }
@@ -151,6 +157,7 @@ void Server::ReportNoRing() {
 void Server::OnSignal(int signal) {
   if (signal == SIGHUP) {
     if (turn_.ending()) return;
+    // Both, though both are watched: an operator who asks gets an answer in the log.
     rules_.ReloadAll();
     if (again_.read) config_watch_.ReadNow();
     return;
@@ -161,6 +168,7 @@ void Server::OnSignal(int signal) {
     return BeginEnd();
   }
   if (Now() - turn_.end_began() < kSameSignalMs) return;
+  // Like kill -9: nothing acknowledged is lost.
   LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
   ExitNow(kExitFailure);
 }
@@ -172,15 +180,18 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
                      "; no setting changes until that is put right");
   }
   const LogLevel level_before = config_.log_level;
+  // 1. Copy live settings, one by one, on the loop.
   const ConfigChanges changes = ApplyLiveSettings(again_.at_start, read->config, &config_);
   if (!changes.applied.empty()) {
+    // 2. Parts that keep copies. Threads beside the loop get atomics.
     engine_.SetOptions(config_.core);
     peers_.SetLimits(config_.core.limits);
     commits_.SetLimits(config_.core.limits);
     again_.set_nearly_full(config_.core.limits.disk_free_high());
-    // The lines below are shown if either level shows them.
+    // Lines about the change are shown if the old or the new level shows them.
     SetLogLevel(std::min(level_before, config_.log_level));
   }
+  // 3. Tell the operator, also of settings that need a restart.
   for (const std::string& change : changes.applied) {
     LogAt(LogLevel::kInfo, "configuration: " + change);
   }
@@ -198,7 +209,8 @@ void Server::BeginEnd() {
   service_.Stopping();
   config_watch_.Stop();
   board_->phase.store(web::Board::Phase::kEnding, std::memory_order_release);
-  peers_.Receive();  // Bytes that the loop has found before the signal.
+  // In this order: receive what came before the signal, begin the end, stop reading.
+  peers_.Receive();
   turn_.End();
   peers_.StopReading();
   rules_.StopWatching();
@@ -212,12 +224,14 @@ void Server::LeftUnanswered(size_t connections) {
 }
 
 void Server::EndIsLate() {
+  // Nothing acknowledged is lost: what hangs was not answered.
   DieOfIoError("shutdown", Status::Unavailable("not done after " + std::to_string(node::kEndMsMax) +
                                                " ms; the disk may hang"));
 }
 
 void Server::CloseHandles() {
   if (!rules_.idle() || !config_watch_.idle()) LeaveLookBehind();
+  // Threads are joined, and handles closed; uv_run returns when the last one is.
   commits_.Stop();
   scans_->Stop();
   backups_.Stop();

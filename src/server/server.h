@@ -1,15 +1,11 @@
 // Server: drives the engine with libuv, sockets and worker threads.
 //
-// Thread: loop (the thread that calls Start and Run). The commit thread and the scan thread run
-// beside it, and the backup thread while there is a backup to be made. A callback of the loop only
-// tells the engine, or node::Turn, what happened. The turn runs once a turn of the loop, just
-// before the loop sleeps, and does the rest. Bytes are received at the latest when the loop has
-// looked at all sockets.
+// Thread: loop (that of Start and Run), beside commit, scan and backup threads. Callbacks report
+// events; node::Turn does the rest, once before the loop sleeps.
 //
-// Happy path: Start; Run until a signal; the turn ends the node; every handle closes; Run returns.
-// If a look at a rule file is still under way then, the process ends with exit code 0 instead.
-// Failure modes: a failed commit, sync or scan ends the process with exit code 74 at once. A second
-// signal ends it at once with exit code 1; that loses nothing acknowledged, as kill -9 does not.
+// Run returns after a signal, once all is closed. Otherwise the process ends: exit code 74 after a
+// failed commit, sync or scan; 1 at a second signal, which loses nothing acknowledged; 0 if a look
+// at a file outlasts the end.
 #ifndef NOWCALLS_SERVER_SERVER_H_
 #define NOWCALLS_SERVER_SERVER_H_
 
@@ -45,18 +41,18 @@
 
 namespace nowcalls::server {
 
-// How the configuration is read again while the server runs.
+// How the configuration is read again.
 struct ConfigAgain {
   ServerConfig at_start;     // As it was read, before the start adapted it to the machine.
   ConfigWatch::Read read{};  // On a worker thread; empty: it is not.
-  // What of the disk counts as nearly full is something else from now on.
+  // Sets the mark of a nearly full disk.
   std::function<void(uint64_t bytes)> set_nearly_full = [](uint64_t) {};
 };
 
 class Server final : public engine::Driver, private node::Io {
  public:
   // `ledger`, `clock`, `store` and `board` outlive the server. `make_backup` runs on the backup
-  // thread, and `close_store` on the commit thread at the end.
+  // thread, `close_store` on the commit thread.
   Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
          const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
          std::function<Status()> close_store, web::Board* board, ConfigAgain again);
@@ -64,14 +60,14 @@ class Server final : public engine::Driver, private node::Io {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // ConfiguredRules::PutInForce, durable when it returns. Other codes are the store's. REQUIRES:
-  // before Start.
+  // As ConfiguredRules::PutInForce, durable on return; or a code of the store. REQUIRES: before
+  // Start.
   Status PutRulesInForce(std::vector<LoadedRuleFile> files);
 
-  // Serves from now on: signals are handled and connections accepted, once Run runs.
+  // Handles signals and accepts, once Run runs.
   void Start(std::unique_ptr<Listener> listener);
 
-  // Returns when a signal asked for the end and all is closed. REQUIRES: Start was called.
+  // Returns when a signal asked for the end and all is closed. REQUIRES: Start.
   void Run();
 
   // engine::Driver.
@@ -112,7 +108,7 @@ class Server final : public engine::Driver, private node::Io {
 
   Instant Now() const { return clock_->Now(); }
 
-  // Only live settings change, on the loop; other threads read none of them here.
+  // Only live settings change, on the loop; no other thread reads one.
   ServerConfig config_;
   const ConfigAgain again_;
   const ledger::Clock* const clock_;

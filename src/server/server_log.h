@@ -1,12 +1,8 @@
-// ServerLog: the lines of a running server, with a bound for each topic that others can cause.
+// ServerLog: the lines of a running server, bounded by topic.
 //
-// Thread: loop. Lines of the server itself and of the guard against mass expiry, which speaks once
-// a second at most, are always logged, so nobody can hide them behind noise. Lines about peers and
-// lines about what administrators changed have a bound each, so that no client's noise hides an
-// administrator's act: a hundred thousand drains a second are possible, and 30 MB of lines about
-// them. Ends of tokens that are to be logged (core/log_ends.h) have a bound for the same reason.
-// What administrators ask for in vain (a backup that cannot be made, rules that are not valid or
-// change nothing) costs them nothing, so its topic is the peer.
+// Thread: loop. Peers, acts of administrators and ends of tokens (core/log_ends.h) have a bound
+// each: no client's noise hides an act. Acts in vain cost their askers nothing, so they count as
+// peers. Lines of the server are always logged.
 #ifndef NOWCALLS_SERVER_SERVER_LOG_H_
 #define NOWCALLS_SERVER_SERVER_LOG_H_
 
@@ -29,14 +25,14 @@ class ServerLog {
         act_lines_(limits.log_act_lines_per_second_max),
         end_lines_(limits.log_end_lines_per_second_max) {}
 
-  // Logs the line, or counts it if its topic has had its lines of this second.
+  // Logs the line, or counts it beyond its topic's bound.
   void Write(LogLevel level, LogTopic topic, std::string_view text, const LogFields& fields,
              Instant now) {
     LogLimiter* const bound = BoundOf(topic);
     if (bound == nullptr || bound->Admit(now)) LogAt(level, text, fields);
   }
 
-  // When ReportSuppressed has something to log; kNever: no line was suppressed.
+  // When ReportSuppressed has a line; kNever: none.
   Instant NextReport() const {
     return std::min({peer_lines_.NextReport(), act_lines_.NextReport(), end_lines_.NextReport()});
   }

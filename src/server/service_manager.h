@@ -1,7 +1,6 @@
-// ServiceManager: tells systemd that the server serves, lives and ends (sd_notify). LongStart tells
-// it that a start is still at work.
+// ServiceManager: tells systemd that the server serves, lives and ends (sd_notify).
 //
-// Thread: loop. Without systemd, or a unit that is not Type=notify, nothing is told.
+// Thread: loop. Without systemd, or Type=notify, nothing is told.
 #ifndef NOWCALLS_SERVER_SERVICE_MANAGER_H_
 #define NOWCALLS_SERVER_SERVICE_MANAGER_H_
 
@@ -20,10 +19,10 @@ class ServiceManager {
 
   void Ready() const;
   void Stopping() const;
-  // Once a turn. A unit with WatchdogSec= is told at twice that pace that the loop turns; one that
-  // stands still is ended by systemd, and started anew.
+  // Once a turn. With WatchdogSec= systemd hears twice in that time, and restarts a loop that
+  // stands still.
   void Alive(Instant now);
-  // When Alive has something to tell; kNever: there is no watchdog.
+  // When Alive has something to tell; kNever: no watchdog.
   Instant NextAlive() const { return next_; }
 
  private:
@@ -31,8 +30,7 @@ class ServiceManager {
   Instant next_ = kNever;
 };
 
-// While one lives, a thread asks systemd again and again not to take the start for stuck, as
-// TimeoutStartSec= would have it: a ledger of many tokens on a slow disk takes what it takes.
+// While it lives, systemd does not take a long start for stuck (TimeoutStartSec=).
 class LongStart {
  public:
   static constexpr int64_t kEveryMs = 5'000;

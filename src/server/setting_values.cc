@@ -28,6 +28,7 @@ Status MustBe(std::string_view what, std::string_view got) {
 Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config) {
   std::vector<RuleFile> files;
   for (const std::string& value : values) {
+    // The first "=" splits: a path may have more.
     const size_t equals = value.find('=');
     RuleFile file{"default", value};
     if (equals != std::string::npos) {
@@ -41,6 +42,7 @@ Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* conf
     for (const RuleFile& other : files) NOWCALLS_RETURN_IF_ERROR(CheckApart(other, file));
     files.push_back(std::move(file));
   }
+  // Stored only when all values are valid.
   config->rules = std::move(files);
   return Status::Ok();
 }
@@ -59,6 +61,7 @@ Status ParseLogEnds(const std::vector<std::string>& values, ServerConfig* config
     int64_t flow = 0;
     if (value == "all") {
       ends.all = true;
+      // Digits alone are a flow id, also where a namespace has such a name.
     } else if (!value.empty() && value.find_first_not_of("0123456789") == std::string::npos) {
       if (!ParseNumber(value, &flow) || flow < 1)
         return MustBe("a flow id of 1 or more, a namespace or all", value);
@@ -85,6 +88,7 @@ std::string ShowLogEnds(const ServerConfig& config) {
 Status ParseNamespaceGuards(const std::vector<std::string>& values, ServerConfig* config) {
   core::NamespaceGuards::ByName guards;
   for (const std::string& value : values) {
+    // The last "=" splits: a name may have one.
     const size_t equals = value.rfind('=');
     int64_t guard = 0;
     if (equals == std::string::npos || !ParseNumber(value.substr(equals + 1), &guard) ||

@@ -1,8 +1,7 @@
-// Values of settings that are lists or tables, from text and to text; and what all values are
-// parsed with.
+// Settings that are lists or tables, from and to text.
 //
-// Thread: any; pure. A list replaces the one that the configuration has. kInvalidArgument completes
-// a sentence that begins with the setting's name.
+// Thread: any; pure. A list replaces the configuration's. kInvalidArgument completes a sentence
+// that begins with the setting.
 #ifndef NOWCALLS_SERVER_SETTING_VALUES_H_
 #define NOWCALLS_SERVER_SETTING_VALUES_H_
 
@@ -23,7 +22,7 @@ inline constexpr int64_t kGuardMax = 1'000'000'000;
 // "must be WHAT, got 'GOT'".
 Status MustBe(std::string_view what, std::string_view got);
 
-// The whole of `text` as a number.
+// False unless all of `text` is a number.
 template <typename T>
 bool ParseNumber(std::string_view text, T* out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
@@ -34,11 +33,11 @@ bool ParseNumber(std::string_view text, T* out) {
 Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config);
 std::string ShowRuleFiles(const ServerConfig& config);
 
-// "all", a flow id, or the name of a namespace.
+// "all", a flow id or a namespace.
 Status ParseLogEnds(const std::vector<std::string>& values, ServerConfig* config);
 std::string ShowLogEnds(const ServerConfig& config);
 
-// NAMESPACE=N. The last "=" counts: a name may have one.
+// NAMESPACE=N, split at the last "=".
 Status ParseNamespaceGuards(const std::vector<std::string>& values, ServerConfig* config);
 std::string ShowNamespaceGuards(const ServerConfig& config);
 

@@ -33,7 +33,7 @@ std::string Spelled(std::string_view name, char dash, bool upper) {
   return spelled;
 }
 
-// The field of a configuration that a member of one of its parts names.
+// The field of a configuration that a pointer to a member of one of its parts names.
 template <typename Config, typename T>
 auto& Field(Config& config, T core::CoreOptions::*member) {
   return config.core.*member;
@@ -71,7 +71,7 @@ Setting Integer(std::string_view name, std::string_view group, std::string_view 
   return setting;
 }
 
-// One that may change while the server runs.
+// An integer that may change while the server runs.
 template <typename Part, typename T>
 Setting LiveInteger(std::string_view name, std::string_view group, std::string_view value_name,
                     std::string_view doc, std::string_view more, int64_t min, int64_t max,
@@ -127,7 +127,7 @@ Status ParseDurability(const std::string& text, ServerConfig* config) {
     return MustBe("sync, none or interval:MS with MS from 1 to " + std::to_string(kIntervalMsMax),
                   text);
   }
-  // Its other member is a setting of its own.
+  // inline_records_max is a setting of its own, so members are set one by one.
   config->durability.mode = mode;
   config->durability.interval_ms = interval_ms;
   return Status::Ok();
@@ -228,7 +228,7 @@ Setting Factor(std::string_view name, std::string_view doc, std::string_view mor
   Setting setting{name, kControl, "N", doc, more, SettingKind::kNumber, range};
   setting.set = [=](const std::vector<std::string>& values, ServerConfig* config) {
     double value = 0;
-    // Not a number compares false with both ends.
+    // NaN compares false with both ends.
     if (!ParseNumber(values.front(), &value) || !(value >= min && value <= max)) {
       return MustBe("a number from " + range, values.front());
     }
@@ -479,6 +479,7 @@ std::string Setting::flag() const { return "--" + std::string(name); }
 std::string Setting::environment() const { return "NOWCALLS_" + Spelled(name, '_', true); }
 std::string Setting::toml_key() const { return Spelled(name, '_', false); }
 
+// The order here is that of --help, of the manual's page and of --check-config.
 const std::vector<Setting>& Settings() {
   static const std::vector<Setting> table = [] {
     std::vector<Setting> made;

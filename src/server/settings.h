@@ -1,8 +1,7 @@
-// The one table of settings: names, ranges, defaults and documentation.
+// The table of settings. Flag --data-dir, variable NOWCALLS_DATA_DIR and TOML key data_dir are one
+// setting. --help and tools/manual/configuration.md come from it.
 //
-// Thread: any; the table never changes. A setting "data-dir" is the flag --data-dir, the
-// environment variable NOWCALLS_DATA_DIR and the TOML key data_dir. --help and the manual's page
-// tools/manual/configuration.md come from this table.
+// Thread: any; it never changes.
 #ifndef NOWCALLS_SERVER_SETTINGS_H_
 #define NOWCALLS_SERVER_SETTINGS_H_
 
@@ -16,7 +15,7 @@
 
 namespace nowcalls::server {
 
-// A setting's type in TOML. Flags and the environment give text.
+// The type in TOML. Flags and environment give text.
 enum class SettingKind {
   kText,
   kInteger,
@@ -34,13 +33,12 @@ struct Setting {
   std::string_view more;        // Markdown; the manual shows it behind `doc`. Often empty.
   SettingKind kind;
   std::string range = {};  // "1 to 60000"; empty: `doc` names the values.
-  // Parses and stores one value; kList takes any number. kInvalidArgument completes a sentence
-  // that begins with the setting's name: "must be text or json, got 'xml'".
+  // Parses and stores; kList takes any number. kInvalidArgument completes a sentence that begins
+  // with the name: "must be text or json, got 'xml'".
   std::function<Status(const std::vector<std::string>& values, ServerConfig* config)> set = {};
-  // Takes the value of another configuration while the server runs. Empty: the value of the start
-  // stays in effect, and a change needs a restart.
+  // Copies a live setting while the server runs. Empty: a change needs a restart.
   std::function<void(const ServerConfig& from, ServerConfig* to)> apply = {};
-  // Prints the value in a form that `set` reads.
+  // In a form that `set` reads.
   std::function<std::string(const ServerConfig& config)> get = {};
 
   bool is_live() const { return apply != nullptr; }
@@ -51,7 +49,7 @@ struct Setting {
 
 const std::vector<Setting>& Settings();
 
-// The position in Settings() of the setting with this TOML key, or -1.
+// Position in Settings(), or -1.
 int FindTomlKey(std::string_view key);
 
 }  // namespace nowcalls::server

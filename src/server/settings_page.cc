@@ -77,7 +77,7 @@ Flags that are no settings: `--config FILE`, `--check-config`, `--help` (`-h`), 
 `--version` (`-V`).
 )";
 
-// Appends `text`, broken at blanks. The first line begins with "- ", the others with two blanks.
+// Appends `text`, broken at blanks; the first line begins with "- ", the others with two blanks.
 void AppendItem(std::string_view text, std::string* page) {
   std::string line = "-";
   while (!text.empty()) {

@@ -1,6 +1,6 @@
-// The operator's manual page about the settings, tools/manual/configuration.md.
+// The manual's page tools/manual/configuration.md; --help=markdown prints it.
 //
-// Thread: any. `nowcalls-server --help=markdown` prints it; a test compares the file to it.
+// Thread: any.
 #ifndef NOWCALLS_SERVER_SETTINGS_PAGE_H_
 #define NOWCALLS_SERVER_SETTINGS_PAGE_H_
 
@@ -8,8 +8,7 @@
 
 namespace nowcalls::server {
 
-// Markdown: an introduction, then each group of Settings() with defaults and ranges. Lines have at
-// most 120 bytes.
+// Markdown with lines of at most 120 bytes. A test compares it to the file.
 std::string SettingsPage();
 
 }  // namespace nowcalls::server

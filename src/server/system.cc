@@ -11,12 +11,12 @@ namespace nowcalls::server {
 void IgnoreSignals() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
-  // Until the server handles it; its rule files are read at the start anyway.
+  // Until the server handles it; a start reads its rule files anyway.
   signal(SIGHUP, SIG_IGN);
-  // Log rotation sends one of these to many servers. The log is stderr, so there is nothing to do.
+  // Log rotation signals many servers. The log is stderr, so there is nothing to do.
   signal(SIGUSR1, SIG_IGN);
   signal(SIGUSR2, SIG_IGN);
-  // Whoever started it may have ignored it, and then nobody is told how a child ended.
+  // A parent that ignored it would hide how a child ended: children verify backups.
   signal(SIGCHLD, SIG_DFL);
 }
 

@@ -1,4 +1,4 @@
-// The process: what it asks of the operating system at its start.
+// Requests of the process to the operating system at its start.
 //
 // Thread: any; before other threads run.
 #ifndef NOWCALLS_SERVER_SYSTEM_H_
@@ -8,19 +8,16 @@
 
 namespace nowcalls::server {
 
-// A peer that is gone and a file-size limit show as errors of calls instead. The end of a child
-// waits until it is asked for.
+// Broken pipes and file-size limits become errors of calls; ended children stay to be asked for.
 void IgnoreSignals();
 
-// Fewer files than these are not enough: those of the store and of the server itself, and a few
-// connections.
+// Least number of open files: store, server and a few connections.
 inline constexpr uint64_t kFileLimitMin = 300;
 
-// How many of `wanted` connections fit when `file_limit` files may be open: the store and the
-// sockets of the server itself need some too. REQUIRES: file_limit >= kFileLimitMin.
+// Connections of `wanted` that fit beside the other files. REQUIRES: file_limit >= kFileLimitMin.
 uint32_t ConnectionsThatFit(uint32_t wanted, uint64_t file_limit);
 
-// Memory in use, from /proc; 0 if that cannot be told.
+// Memory in use, from /proc; 0: unknown.
 uint64_t ResidentBytes();
 
 }  // namespace nowcalls::server

@@ -29,6 +29,7 @@ void WorkerThread::Submit() {
   {
     const std::lock_guard lock(mutex_);
     submitted_ = true;
+    // A worker that is awake finds the job by itself: no system call.
     asleep = asleep_;
   }
   if (asleep) changed_.notify_one();
@@ -39,6 +40,7 @@ void WorkerThread::Nudge() {
     const std::lock_guard lock(mutex_);
     nudge_ = true;
   }
+  // Several sends before the loop's next poll become one call.
   uv_async_send(&async_);
 }
 
@@ -46,6 +48,7 @@ void WorkerThread::FinishEarly() {
   {
     const std::lock_guard lock(mutex_);
     NOWCALLS_CHECK(!early_);
+    // The rest of the job runs while the loop is told; Run must not report it again.
     early_ = true;
     finished_ = true;
   }
@@ -57,6 +60,7 @@ void WorkerThread::Stop() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
+  // The current call ends first; a job that was not begun never begins.
   changed_.notify_one();
   thread_.join();
   uv_close(reinterpret_cast<uv_handle_t*>(&async_),
@@ -67,6 +71,7 @@ void WorkerThread::Run(int64_t wait_ms) {
   const auto has_news = [this] { return submitted_ || stop_; };
   std::unique_lock lock(mutex_);
   while (true) {
+    // 1. Sleep until a job, the end, or the wake-up that the last call asked for.
     asleep_ = true;
     if (wait_ms == kUntilSubmit) {
       changed_.wait(lock, has_news);
@@ -74,11 +79,14 @@ void WorkerThread::Run(int64_t wait_ms) {
       changed_.wait_for(lock, std::chrono::milliseconds(wait_ms), has_news);
     }
     asleep_ = false;
+    // The end comes before a job.
     if (stop_) return;
     const bool job = std::exchange(submitted_, false);
+    // 2. Work without the mutex, so that Submit never waits.
     lock.unlock();
     wait_ms = work_(job);
     lock.lock();
+    // 3. Report a job that FinishEarly has not reported.
     if (!job || std::exchange(early_, false)) continue;
     finished_ = true;
     uv_async_send(&async_);
@@ -95,6 +103,7 @@ void WorkerThread::Collect() {
   }
   if (nudge) nudged_();
   if (!finished) return;
+  // Free before `done`, which may submit the next job.
   busy_ = false;
   done_();
 }

@@ -1,8 +1,7 @@
-// WorkerThread: a thread beside the loop that works on one job at a time.
+// WorkerThread: a thread beside the loop, for one job at a time.
 //
-// Thread: members are called on the loop thread unless their comment says otherwise. The loop puts
-// a job into a place of its own and calls Submit; `work` runs on the worker; then `done` runs on
-// the loop. The place belongs to the worker between the two, so it needs no lock.
+// Thread: loop, unless a comment says otherwise. From Submit to `done` the job's data is the
+// worker's: no lock.
 #ifndef NOWCALLS_SERVER_WORKER_THREAD_H_
 #define NOWCALLS_SERVER_WORKER_THREAD_H_
 
@@ -22,18 +21,17 @@ class WorkerThread {
  public:
   static constexpr int64_t kUntilSubmit = -1;
 
-  // Runs on the worker: with true for a job, with false at a wake-up for which the last call asked.
-  // Returns the milliseconds until the next wake-up; kUntilSubmit: sleep until there is a job.
+  // On the worker, with true for a job, false for a wake-up. Returns ms until the next wake-up, or
+  // kUntilSubmit.
   using Work = std::function<int64_t(bool job)>;
   using Done = std::function<void()>;
 
-  // `nudged` runs on the loop after `work` has called Nudge; several nudges may become one.
-  // `name` shows in ps and debuggers; at most 15 characters. `first_ms`: the first wake-up, as if
-  // `work` had returned it.
+  // `nudged`: on the loop, after Nudge; several may become one call. `name`: at most 15 characters.
+  // `first_ms`: as if `work` had returned it.
   WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done,
                int64_t first_ms = kUntilSubmit, Done nudged = {});
 
-  // REQUIRES: Stop was called and the loop ran once since.
+  // REQUIRES: Stop was called and the loop ran since.
   ~WorkerThread();
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
@@ -42,18 +40,18 @@ class WorkerThread {
   void Submit();
   // From Submit until just before `done`.
   bool busy() const { return busy_; }
-  // Runs `nudged` and `done` now if they are due; otherwise the loop's next poll does.
+  // Runs `nudged` and `done` now if due, else the next poll does.
   void Collect();
   pthread_t thread() { return thread_.native_handle(); }  // The worker's. REQUIRES: not stopped.
 
-  // Worker: makes `nudged` run on the loop.
+  // On the worker: `nudged` runs on the loop.
   void Nudge();
 
-  // Worker, in a job: runs `done` on the loop before the job has ended; the next job waits for the
-  // rest of this one. At most once in a job, which does not own its place any more.
+  // On the worker, once a job: `done` runs on the loop now and takes the data back. The next job
+  // waits for this one's end.
   void FinishEarly();
 
-  // Ends the thread after the call it is in, and closes the handle; `done` is not called any more.
+  // Ends the thread after its current call, without `done`, and closes the handle.
   void Stop();
 
  private:
