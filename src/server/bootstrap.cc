@@ -283,8 +283,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   web::Board board;
   std::unique_ptr<web::Web> web;
   NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, board, &web));
-  // The port file comes after the address: a server of another ledger that has the address may own
-  // this very file.
+  // Only now: a server of another ledger that has the address may own this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
   // 2. Open, load, prove. Accept is the first call that may change an older ledger.
@@ -296,7 +295,6 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   NOWCALLS_RETURN_IF_ERROR((*store)->Accept());
   LogRecovered(*ledger, watch.Ms());
   WarnIfBeyondLimits(*ledger, config.core.limits);
-
   // 3. Make the server, and commit the rule files before anybody connects.
   again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
   const recovery::MachineClock clock(*ledger);
@@ -304,7 +302,6 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
       config, &*ledger, &clock, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
           const std::function<void()>& begun) -> Result<backup::Manifest> {
-        // On the backup thread.
         NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, config, port_file));
         return backup::MakeBackup(**store, config.data_dir, to,
                                   std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy,
