@@ -263,13 +263,24 @@ HostPort OwnAddress(HostPort address) {
   return address;
 }
 
+// All of them outlive what it returns, which runs on the backup thread.
+BackupThread::Make MakerOfBackups(store::RocksStore* store, const ServerConfig* config,
+                                  const PortFile* port_file) {
+  return [=](const std::string& to, const std::atomic<bool>& stop,
+             const std::function<void()>& begun) -> Result<backup::Manifest> {
+    NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, *config, *port_file));
+    return backup::MakeBackup(*store, config->data_dir, to,
+                              std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy, stop,
+                              begun);
+  };
+}
+
 Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
   std::optional<LongStart> starting(std::in_place);
   LogBeginning(config, rules);
-  // 1. Before the ledger is touched: all mistakes that can be found so early. First, that there is
-  //    a ledger if there must be one.
+  // 1. Before the ledger is touched: all mistakes that can be found so early.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   // The lock, before the address: a second server of this ledger names the first, and ends.
   auto lock = store::LedgerLock::Take(config.data_dir);
@@ -299,14 +310,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
   const recovery::MachineClock clock(*ledger);
   Server server(
-      config, &*ledger, &clock, store->get(),
-      [&](const std::string& to, const std::atomic<bool>& stop,
-          const std::function<void()>& begun) -> Result<backup::Manifest> {
-        NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, config, port_file));
-        return backup::MakeBackup(**store, config.data_dir, to,
-                                  std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy,
-                                  stop, begun);
-      },
+      config, &*ledger, &clock, store->get(), MakerOfBackups(store->get(), &config, &port_file),
       [&] {
         // On the commit thread, at the end: first the port file, then the ledger and its lock.
         port_file.Remove();
