@@ -19,7 +19,7 @@ constexpr int64_t kMsNs = 1'000'000;
 constexpr int64_t kSecondNs = 1000 * kMsNs;
 constexpr size_t kConnectingMax = 64;
 constexpr int64_t kConnectTimeoutMs = 10'000;  // Without another connection being ready.
-constexpr int64_t kLastAnswersTimeoutMs = 10'000;
+constexpr int64_t kAnswerTimeoutMs = 10'000;   // For an answer of a fill, or the last of a load.
 constexpr uint64_t kTickMs = 200;
 constexpr uint64_t kDescriptorsBesides = 32;
 
@@ -149,6 +149,7 @@ void Driver::Start() {
 
 void Driver::BeginCounting() {
   phase_ = Phase::kCounting;
+  answered_ns_ = MonotonicNs();
   // CPU and memory are those of the counted interval. The timer of the warm-up may be late, so the
   // rest is measured from the interval's own end.
   result_->before = ReadUsage();
@@ -167,7 +168,7 @@ void Driver::EndCounting() {
   result_->after = ReadUsage();
   // Requests that were due within the interval still count with their latency, so they are awaited.
   ForEachWorkload([&now](Workload* load) { load->Finish(now); });
-  SetPhaseTimer(kLastAnswersTimeoutMs * kMsNs);
+  SetPhaseTimer(kAnswerTimeoutMs * kMsNs);
   Flush();
   CheckDone();
 }
@@ -186,7 +187,7 @@ void Driver::OnPhaseTimer() {
       ForEachWorkload([&](Workload* load) { unanswered += load->in_flight() + load->waiting(); });
       return End(Status::Unavailable(std::to_string(unanswered) +
                                      " requests were not answered within " +
-                                     std::to_string(kLastAnswersTimeoutMs / 1000) +
+                                     std::to_string(kAnswerTimeoutMs / 1000) +
                                      " s after the end; the server hangs or is overloaded"));
     }
     case Phase::kClosing: return;
@@ -239,8 +240,9 @@ void Driver::CheckDone() {
 }
 
 void Driver::OnTick() {
-  const Status keeping_up = CheckBehind();
-  if (!keeping_up.ok()) return End(keeping_up);
+  for (const Status& checked : {CheckBehind(), CheckAnswered()}) {
+    if (!checked.ok()) return End(checked);
+  }
   if (plan_.show) Show();
 }
 
@@ -259,6 +261,15 @@ Status Driver::CheckBehind() {
     return CannotKeepUp(*expiring_, now_ns, "--expire-rate");
   }
   return {};
+}
+
+// A fill has no end of its own while it waits for an answer.
+Status Driver::CheckAnswered() const {
+  const bool is_fill = phase_ == Phase::kCounting && result_->load.end_ns() == Workload::kNever;
+  if (!is_fill || MonotonicNs() - answered_ns_ <= kAnswerTimeoutMs * kMsNs) return {};
+  return Status::Unavailable("no answer for " + std::to_string(kAnswerTimeoutMs / 1000) +
+                             " s, and " + Counted(workload_->in_flight(), "request") +
+                             " without one; the server hangs or is overloaded");
 }
 
 Status Driver::CannotKeepUp(const Workload& load, int64_t now_ns,
@@ -315,6 +326,7 @@ bool Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment
 }
 
 void Driver::OnAnswersTaken(Connection* connection, const Moment& now) {
+  answered_ns_ = now.ns;
   if (IsExpiring(*connection)) return expiring_->StartWaiting(0, now);
   // The first receive may bring the greeting, before the load has started.
   if (workload_ && phase_ != Phase::kConnecting) workload_->StartWaiting(connection->number(), now);

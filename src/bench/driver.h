@@ -92,6 +92,7 @@ class Driver : public Connection::Owner {
   void Flush();
   void CheckDone();
   Status CheckBehind();
+  Status CheckAnswered() const;
   static Status CannotKeepUp(const Workload& load, int64_t now_ns,
                              const std::string& what_to_lower);
   void Show() const;
@@ -114,6 +115,7 @@ class Driver : public Connection::Owner {
   Status status_;
   Phase phase_ = Phase::kConnecting;
   int64_t opened_ns_ = 0;
+  int64_t answered_ns_ = 0;  // Of the last answer.
   sockaddr_storage address_{};
   uv_loop_t loop_{};
   uv_timer_t phase_timer_{};

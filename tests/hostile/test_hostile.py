@@ -215,6 +215,14 @@ class Actions(HostileTest):
 class Bench(HostileTest):
     """So does `nowcalls-bench`."""
 
+    def test_a_fill_that_is_not_answered_any_more_ends_and_says_so(self) -> None:
+        streams = hostile_answers.wrong_streams()
+        silent = next(case for case in streams if case.name == "no answer after 2 answers")
+        bench = os.path.join(BIN_DIR, "nowcalls-bench")
+        ended = run_against(silent, [bench, "fill", "--tokens=10", "--target=nowcalls://ADDRESS"])
+        self.assertEqual(ended.code, 69, ended)
+        self.assertIn("no answer for 10 s, and 10 requests without one", ended.err)
+
 
 class Library(HostileTest):
     """So does a program with the C++ library, and what that says of a server is as clean."""
