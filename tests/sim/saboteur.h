@@ -9,11 +9,9 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/prng.h"
 #include "ledger/commit_batch.h"
-#include "ledger/scan.h"
 #include "sim/loss_saboteur.h"
 #include "sim/network.h"
 #include "store/ledger_source.h"
@@ -34,10 +32,10 @@ enum class Sabotage : uint8_t {
   kLateSweep,        // They find what was due half a minute ago.
   kWrongFigures,     // A grant tells of one call more than there are.
   kFalseRefusal,     // Now and then an acquire is refused for the level, unseen.
-  kUnnoticedReboot,  // The machine keeps its boot id.
+  kUnnoticedReboot,  // The machine keeps its boot id, and the log denies that batches may lack.
   kLogNotReplayed,   // Recovery passes over what the log has behind the tables.
   kLostWake,         // The loop sleeps until something happens, whatever the turn says.
-  kStaleScan,        // The turn is given the result of the scan before.
+  kLostScan,         // The turn never hears of a scan's end.
   kHoldIgnored,      // Grants are given the rule's hold, whatever was asked for.
   // Of notices of lost tokens (loss_saboteur.h).
   kLostReleased,
@@ -71,11 +69,7 @@ class Saboteur {
   int64_t sweep_lag_ms() const { return kind_ == Sabotage::kLateSweep ? 30'000 : 0; }
   bool replays() const { return kind_ != Sabotage::kLogNotReplayed; }
   bool wakes() const { return kind_ != Sabotage::kLostWake; }
-  // What the turn is given for `found`.
-  ledger::ScanResult Scanned(const ledger::ScanResult& found) {
-    if (kind_ != Sabotage::kStaleScan) return found;
-    return std::exchange(scanned_, found);
-  }
+  bool tells_scans() const { return kind_ != Sabotage::kLostScan; }
   bool hides_reboots() const { return kind_ == Sabotage::kUnnoticedReboot; }
 
   // What the engine is given instead of `bytes`; answers of its own are appended to *replies.
@@ -107,7 +101,6 @@ class Saboteur {
   Prng prng_;
   LossSaboteur losses_;
   std::map<LinkId, Stream> streams_;
-  ledger::ScanResult scanned_;     // By the last scan.
   wire::AcquireReply granted_;     // The last grant that was seen,
   uint64_t granted_in_frame_ = 0;  // and the last token of one.
 };

@@ -81,6 +81,7 @@ Status SimServer::Start() {
   LoadingTables tables(world_.store, world_.saboteur);
   const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
   if (!world_.saboteur->replays()) world_.store->ForgetUnapplied();
+  if (world_.saboteur->hides_reboots()) world_.store->Deny();
   Result<recovery::RecoveredLedger> ledger =
       recovery::Recover(world_.store, &tables, options_, sample);
   if (!ledger.ok()) return ledger.status();
@@ -426,7 +427,8 @@ void SimServer::Scan(const ledger::ScanRequest& asked) {
   });
   world_.timeline->After(end_us, [this, result, incarnation = incarnation_] {
     if (incarnation != incarnation_) return;
-    process_->scanned = world_.saboteur->Scanned(*result);
+    if (!world_.saboteur->tells_scans()) return;
+    process_->scanned = *result;
     RequestTurn(world_.timeline->now_us());
   });
 }

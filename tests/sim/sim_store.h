@@ -28,7 +28,9 @@ class SimStore : public store::Store {
   Status Append(const ledger::SealedBatch& batch) override { return log_.Append(batch); }
   Status Read(uint64_t from, const BatchSink& sink) override { return log_.Read(from, sink); }
   Status Trim(uint64_t number) override { return log_.Trim(number); }
-  bool MayLackBatches() const override { return unsynced_; }
+  bool MayLackBatches() const override { return unsynced_ && !denies_; }
+  // It says that no batch may lack, from now on.
+  void Deny() { denies_ = true; }
 
   Status Load(store::LedgerVisitor* visitor) override { return tables_.Load(visitor); }
   uint64_t applied() const override { return tables_.applied(); }
@@ -75,6 +77,7 @@ class SimStore : public store::Store {
   store::MemoryTables tables_;
   store::MemoryTables safe_;  // Up to the last Sync, if `unsynced_`.
   const bool unsynced_;
+  bool denies_ = false;
   std::unique_ptr<store::MemoryTables> view_;  // Of the sweep that began last.
 };
 

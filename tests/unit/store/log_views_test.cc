@@ -51,7 +51,7 @@ std::optional<std::string> Shown(const std::string& path, State state = State::k
 }
 
 // A log, and where each of its batches ends.
-struct Log {
+struct MadeLog {
   std::string bytes;
   std::vector<uint64_t> ends;
 
@@ -59,13 +59,13 @@ struct Log {
 };
 
 // `last` records are in the last batch.
-Log MakeLog(int batches, int last) {
+MadeLog MakeLog(int batches, int last) {
   const TempDir dir;
   const auto store = RocksStore::Open(dir.path(), {});
   REQUIRE(store.ok());
   LedgerScript script(71);
   const std::string path = LedgerFiles(dir.path(), ".log").back();
-  Log log;
+  MadeLog log;
   log.ends.push_back(SizeOf(path));
   for (int i = 1; i <= batches; ++i) {
     CommitMany(&script, 1, i == batches ? last : 40, store->get());
@@ -84,7 +84,7 @@ std::string Padded(std::string bytes, size_t size) {
 // A file that is changed in place, since so many are tried.
 class LogOnDisk {
  public:
-  LogOnDisk(const Log& log, size_t zeros, const std::string& name = "000012.log")
+  LogOnDisk(const MadeLog& log, size_t zeros, const std::string& name = "000012.log")
       : whole_(Padded(log.bytes, log.bytes.size() + zeros)), path_(dir_.Sub(name)) {
     WriteStringToFile(path_, whole_);
     file_.open(path_, std::ios::in | std::ios::out | std::ios::binary);
@@ -130,7 +130,7 @@ TEST_CASE("only a number and .log is the name of a log") {
 
 // As RocksDB does it: the size first.
 TEST_CASE("what is opened for its size is what is read then, once, and while nobody writes") {
-  const Log log = MakeLog(3, 40);
+  const MadeLog log = MakeLog(3, 40);
   const TempDir dir;
   const std::string path = dir.Sub("000012.log");
   const auto put = [&](uint64_t end) {
@@ -193,7 +193,7 @@ TEST_CASE("the last byte that is not zero is found wherever it is") {
 }
 
 TEST_CASE("zeros behind a log are not shown, however many") {
-  const Log log = MakeLog(40, 40);
+  const MadeLog log = MakeLog(40, 40);
   REQUIRE(log.bytes.size() > 2 * LogScan::kBlockBytes);
   for (const size_t zeros : {0, 1, 6, 7, 511, 512, 40'000, 1'000'000}) {
     CAPTURE(zeros);
@@ -210,7 +210,7 @@ TEST_CASE("a log without a record is empty") {
 TEST_CASE("of a last batch that is written in part only what is before it is shown") {
   for (const int last : {1, 40, 3000}) {
     CAPTURE(last);
-    const Log log = MakeLog(20, last);
+    const MadeLog log = MakeLog(20, last);
     const std::string before = log.bytes.substr(0, log.BeginOfLast());
     LogOnDisk disk(log, 5000);
     const uint64_t bytes = log.bytes.size() - before.size();
@@ -229,7 +229,7 @@ TEST_CASE("of a last batch that is written in part only what is before it is sho
 TEST_CASE("of a last batch that lacks sectors anywhere only what is before it is shown") {
   for (const int last : {40, 150, 1500}) {
     CAPTURE(last);
-    const Log log = MakeLog(20, last);
+    const MadeLog log = MakeLog(20, last);
     const uint64_t begin = log.BeginOfLast();
     const uint64_t end = log.bytes.size();
     const std::string before = log.bytes.substr(0, begin);
@@ -254,7 +254,7 @@ TEST_CASE("of a last batch that lacks sectors anywhere only what is before it is
 }
 
 TEST_CASE("a sector that is missing before the last batch is damage") {
-  const Log log = MakeLog(40, 40);
+  const MadeLog log = MakeLog(40, 40);
   LogOnDisk disk(log, 5000);
   ForEachSector(0, log.BeginOfLast(), [&](uint64_t begin, uint64_t end) {
     CAPTURE(begin);
@@ -265,7 +265,7 @@ TEST_CASE("a sector that is missing before the last batch is damage") {
 }
 
 TEST_CASE("a bit that changed before the last batch is damage, or where nothing is") {
-  const Log log = MakeLog(60, 40);
+  const MadeLog log = MakeLog(60, 40);
   LogOnDisk disk(log, 5000);
   int refused = 0;
   int tried = 0;
@@ -282,7 +282,7 @@ TEST_CASE("a bit that changed before the last batch is damage, or where nothing 
 }
 
 TEST_CASE("a bit that changed in the last batch does not make it one that was cut off") {
-  const Log log = MakeLog(20, 40);
+  const MadeLog log = MakeLog(20, 40);
   LogOnDisk disk(log, 5000);
   constexpr uint64_t kHeaderBytes = 7;
   const uint64_t begin = log.BeginOfLast() + kHeaderBytes;
@@ -325,7 +325,7 @@ TEST_CASE(
 }
 
 TEST_CASE("only of the newest log that has anything in it the last batch may be missing in part") {
-  const Log log = MakeLog(20, 100);
+  const MadeLog log = MakeLog(20, 100);
   LogOnDisk disk(log, 5000);
   const uint64_t sector = (log.BeginOfLast() / kSector + 2) * kSector;
   disk.Zero(sector, sector + kSector);
@@ -342,7 +342,7 @@ TEST_CASE("only of the newest log that has anything in it the last batch may be 
 }
 
 TEST_CASE("a manifest is shown as the newest log is, whatever else there is") {
-  const Log log = MakeLog(20, 100);
+  const MadeLog log = MakeLog(20, 100);
   LogOnDisk disk(log, 5000, "MANIFEST-000012");
   const std::string before = log.bytes.substr(0, log.BeginOfLast());
   WriteStringToFile(fs::path(disk.path()).parent_path() / "000015.log", log.bytes);
@@ -364,7 +364,7 @@ TEST_CASE("a manifest is shown as the newest log is, whatever else there is") {
 }
 
 TEST_CASE("a log that grows over zeros is shown batch by batch, none in part") {
-  const Log log = MakeLog(30, 700);
+  const MadeLog log = MakeLog(30, 700);
   const TempDir dir;
   const std::string path = dir.Sub("000012.log");
   WriteStringToFile(path, std::string(log.bytes.size() + 5000, '\0'));
@@ -410,7 +410,7 @@ class Unreadable : public rocksdb::FileSystemWrapper {
 
 TEST_CASE("a log that cannot be read is a failure, one that is damaged is left out") {
   const TempDir dir;
-  const Log log = MakeLog(3, 2);
+  const MadeLog log = MakeLog(3, 2);
   WriteStringToFile(dir.Sub("000005.log"), log.bytes);
   WriteStringToFile(dir.Sub("000006.log"), log.bytes);
   FlipByte(dir.Sub("000005.log"), 9, 1);
