@@ -221,7 +221,7 @@ class Bench(HostileTest):
         bench = os.path.join(BIN_DIR, "nowcalls-bench")
         ended = run_against(silent, [bench, "fill", "--tokens=10", "--target=nowcalls://ADDRESS"])
         self.assertEqual(ended.code, 69, ended)
-        self.assertIn("no answer for 10 s, and 10 requests without one", ended.err)
+        self.assertRegex(ended.err, "no answer for 10 s, and [0-9]+ requests without one")
 
 
 class Library(HostileTest):
@@ -250,7 +250,7 @@ class Addresses(unittest.TestCase):
         ):
             with HostileServer(case) as other:
                 end = argv.index("--") if "--" in argv else len(argv)
-                timeout = "10s" if argv[0] == "nowcalls" else "10000"  # The answer comes at once.
+                timeout = "3s" if argv[0] == "nowcalls" else "3000"  # The answer comes at once.
                 options = ["--server", other.address, "--timeout", timeout]
                 path = os.path.join(BIN_DIR, argv[0])
                 ended = run([path, *argv[1:end], *options, *argv[end:]])

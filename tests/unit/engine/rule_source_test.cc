@@ -33,7 +33,7 @@ class PolledRules final : public RuleSource {
   }
   void Stop() override { sink_ = nullptr; }
 
-  // A refusal leaves the rules of before in force; the next poll tries again.
+  // A refusal leaves the old rules in force; the next poll tries again.
   Status Poll() {
     if (sink_ == nullptr) return Status::Ok();
     std::string json = fetch_();
@@ -93,7 +93,9 @@ TEST_CASE("the example of rule_source.h is the code that is tested here") {
   const std::string here =
       testing::ReadFileToString(root + "/tests/unit/engine/" + "rule_source_test.cc");
   const std::string shown = Between(
-      header, "// server, on the server's thread:", "#ifndef NOWCALLS_RULE_SOURCE_H_", "//   ");
+      header,
+      "// A source that asks a service for rules; the program polls it on the server's thread:",
+      "#ifndef NOWCALLS_RULE_SOURCE_H_", "//   ");
   const std::string compiled =
       Between(here, "// The example of nowcalls/rule_source.h begins here.",
               "// The example of nowcalls/rule_source.h ends here.", "");

@@ -99,7 +99,7 @@ class Harness {
     for (; rules > 0; --rules) {
       batch_.RuleSet({"shop", FlowId{++rules_}, ledger::RuleState::kActive, "{}"});
     }
-    batch_.Sealed({.batch_number = ++batches_});
+    batch_.Sealed({.batch_number = static_cast<uint64_t>(store.commits) + 1});
     return batch_;
   }
   // Commits one rule and waits until it is done.
@@ -148,7 +148,6 @@ class Harness {
   std::vector<std::string> slow_;
   ledger::CommitBatch batch_;
   int64_t rules_ = 0;
-  uint64_t batches_ = 0;
 };
 
 TEST_CASE("a small batch is committed at once when commits have been quick") {
