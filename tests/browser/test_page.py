@@ -18,8 +18,8 @@ setUpModule = browser.setUpModuleOrSkip
 
 
 class LiveTest(PageTest):
-    # The server is looked at once a second: a second, and what looking and showing take.
-    SHOWN_S = 1.5
+    # The server is looked at once a second. A busy machine takes its time to look and to show.
+    SHOWN_S = 5
 
     def test_a_token_appears_with_its_holder_and_goes_when_it_is_released(self):
         flow = self.load(1, 3)
