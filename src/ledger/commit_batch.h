@@ -57,7 +57,8 @@ class CommitBatch {
   uint32_t records() const { return records_; }
   // The records.
   std::string_view bytes() const {
-    return std::string_view(bytes_).substr(kSealedBatchHeaderBytes);
+    const std::string_view all = bytes_;
+    return all.substr(kSealedBatchHeaderBytes);
   }
   // Header and records. REQUIRES: sealed().
   std::string_view sealed_bytes() const;
