@@ -340,7 +340,8 @@ void EngineFront::Fail(const Status& failure) {
 
 void EngineFront::Write(std::span<engine::Output> outputs) {
   for (engine::Output& output : outputs) {
-    replies_ += output.bytes;
+    // A turn whose commit failed goes on to its end: memory says more than the ledger now.
+    if (!broken_) replies_ += output.bytes;
     output.kept = 0;
   }
 }
