@@ -3,13 +3,14 @@
 // Thread: loop.
 //
 // The loop is late if it wakes kLateMs after its plan (SIGSTOP, a suspended machine), and stalled
-// while input waits for a slow commit. Due work then waits until all earlier input is taken. It
-// waits kHoldMsMax at most once disk and loop go on, or a flood could delay it for ever. Work that
-// depends on no waiting input needs polled() alone.
+// while input waits for a slow commit. Due work then waits until all earlier input is taken, or a
+// flood could delay it for ever: until disk and loop have gone on for kHoldMsMax. Work that depends
+// on no waiting input needs polled() alone.
 #ifndef NOWCALLS_NODE_CATCH_UP_H_
 #define NOWCALLS_NODE_CATCH_UP_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "base/time.h"
 
@@ -28,19 +29,22 @@ class CatchUp {
   bool Holds(Instant now, bool more_input, bool stalled) {
     const bool late = now - wake_ > kLateMs;
     polled_ = !late || !polled_;  // One poll is enough, also for a loop that is late at each turn.
-    if (stage_ == Stage::kNone) {
-      if (!stalled && !late) return false;
-      Begin(stalled ? Stage::kStalled : Stage::kReading, now);
-      return true;
+    const int64_t passed_ms = now - std::exchange(held_at_, now);
+    if (!holding_) {
+      holding_ = late || stalled;
+      until_ = now + kHoldMsMax;
+      return holding_;
     }
-    if (stage_ == Stage::kStalled) {
-      if (stalled) return true;
-      Begin(Stage::kReading, now);
+    // Neither a stall nor a late turn takes from the limit. A late turn costs kLateMs all the same,
+    // or a loop that is late at each turn would never come to its end.
+    if (stalled) {
+      until_ = until_ + passed_ms;
+    } else if (late) {
+      until_ = until_ + (passed_ms - kLateMs);
     }
-    if ((more_input || stalled || !polled_) && now < until_) return true;
-    stage_ = Stage::kNone;
-    polled_ = true;
-    return false;
+    holding_ = (more_input || stalled || !polled_) && now < until_;
+    if (!holding_) polled_ = true;
+    return holding_;
   }
 
   // Since the last Holds all input before the deadlines is known, except input that waits. True
@@ -48,16 +52,10 @@ class CatchUp {
   bool polled() const { return polled_; }
 
  private:
-  enum class Stage : uint8_t { kNone, kStalled, kReading };
-
-  void Begin(Stage stage, Instant now) {
-    stage_ = stage;
-    until_ = now + kHoldMsMax;
-  }
-
   Instant wake_ = kNever;
-  Stage stage_ = Stage::kNone;
-  Instant until_{0};  // Of kReading.
+  bool holding_ = false;
+  Instant held_at_{0};  // Of the last Holds.
+  Instant until_{0};    // While holding_.
   bool polled_ = true;
 };
 

@@ -58,6 +58,45 @@ TEST_CASE(
   CHECK_FALSE(catch_up.Holds(end + 1, false, false));
 }
 
+TEST_CASE("neither a stall nor a pause while it catches up takes from its time") {
+  CatchUp catch_up;
+  catch_up.BeforePoll(kWake);
+  const Instant late = kWake + 60'000;
+  REQUIRE(catch_up.Holds(late, true, false));
+  Instant now = late;
+  SUBCASE("a commit that takes three seconds") {
+    for (int turn = 0; turn < 300; ++turn) {
+      now = now + 10;
+      catch_up.BeforePoll(now);
+      REQUIRE(catch_up.Holds(now, true, true));
+    }
+  }
+  SUBCASE("a loop that stands still for three seconds") {
+    catch_up.BeforePoll(now);
+    now = now + 3'000;
+    REQUIRE(catch_up.Holds(now, true, false));
+  }
+  const Instant end = now + CatchUp::kHoldMsMax;
+  for (now = now + 10; now < end + (-CatchUp::kLateMs); now = now + 10) {
+    catch_up.BeforePoll(now);
+    CHECK(catch_up.Holds(now, true, false));
+  }
+  catch_up.BeforePoll(end);
+  CHECK_FALSE(catch_up.Holds(end, true, false));
+}
+
+TEST_CASE("a loop that is late at each turn comes to the end of a flood") {
+  CatchUp catch_up;
+  Instant now = kWake;
+  int held = 0;
+  do {
+    catch_up.BeforePoll(now);
+    now = now + 60'000;
+    ++held;
+  } while (catch_up.Holds(now, true, false) && held < 100);
+  CHECK(held == 1 + CatchUp::kHoldMsMax / CatchUp::kLateMs);
+}
+
 TEST_CASE("while the disk stalls, what needs no input waits for one poll of a loop that was late") {
   CatchUp catch_up;
   CHECK(catch_up.polled());
@@ -98,7 +137,7 @@ TEST_CASE("a disk that stalls at each commit does not hold deadlines up for ever
     catch_up.BeforePoll(now);
     if (!catch_up.Holds(now, true, turn % 10 >= 5)) ++done;
   }
-  CHECK(done >= 9);
+  CHECK(done >= 5);
 }
 
 TEST_CASE("a loop that is late at each turn does what is due at every other one at least") {
