@@ -277,7 +277,7 @@ void EngineFront::Wake() {
 void EngineFront::TakeTurn(std::string_view bytes) {
   if (broken_) return;
   if (!bytes.empty()) engine_->OnBytes(*connection_, bytes, Now());
-  turn_due_ms_ = turn_->Run(/*more_to_read=*/false) + BoottimeMs();
+  turn_due_ms_ = turn_->Run() + BoottimeMs();
 }
 
 void EngineFront::WorkBesideTurns() {

@@ -60,6 +60,7 @@ class EngineFront final : public library::Front, private engine::Driver, private
   // node::Io, the driver. A commit blocks; the loop scans.
   bool Commit(const ledger::CommitBatch& batch, bool at_once) override;
   void Scan(const ledger::ScanRequest& request) override { scan_ = request; }
+  bool TakeMoreToRead() override { return false; }
   void Polled(Instant /*now*/) override {}
   Instant NextWork() const override { return kNever; }
   bool answers_later() const override { return false; }

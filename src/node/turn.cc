@@ -28,7 +28,7 @@ void Turn::End() {
 
 void Turn::OnClosed() { phase_ = Phase::kClosed; }
 
-int64_t Turn::Run(bool more_to_read) {
+int64_t Turn::Run() {
   if (phase_ == Phase::kClosed) return 0;
   Instant now = clock_->Now();
   // Input left over by earlier turns comes first.
@@ -36,7 +36,7 @@ int64_t Turn::Run(bool more_to_read) {
 
   // Deadlines wait for input that came before them (CatchUp). While a commit is under way the wait
   // costs nothing: a decision could not be recorded before the commit's end.
-  const bool poll_at_once = more_to_read || engine_->input_waits();
+  const bool poll_at_once = io_->TakeMoreToRead() || engine_->input_waits();
   const bool stalled =
       engine_->input_held() && commit_began_.has_value() && now - *commit_began_ > CatchUp::kLateMs;
   const bool hold = catch_up_.Holds(now, poll_at_once || engine_->input_held(), stalled);

@@ -41,6 +41,9 @@ class Io {
   // Turn::OnScanned follows. At most one scan is under way.
   virtual void Scan(const ledger::ScanRequest& request) = 0;
 
+  // Since the last call, more has come within reach of the next poll. Asked after input left over
+  // was resumed: that may begin to read again.
+  virtual bool TakeMoreToRead() = 0;
   // Input before `now` is known. For work that waits for no disk.
   virtual void Polled(Instant now) = 0;
   // Next work of the driver; kNever: none.
@@ -70,8 +73,8 @@ class Turn {
   void End();
   void OnClosed();
 
-  // Returns the longest sleep, ms. `more_to_read`: another poll may read more.
-  int64_t Run(bool more_to_read);
+  // Returns the longest sleep, ms.
+  int64_t Run();
 
   // Before the first Run: commits all, through an Io that commits at once.
   void CommitAll();

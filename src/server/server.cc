@@ -121,7 +121,7 @@ void Server::DoTurn() {
   commits_.ReportHanging(now);
 
   // 3. Decide, commit, reply.
-  const int64_t sleep_ms = turn_.Run(peers_.TakeToRead());
+  const int64_t sleep_ms = turn_.Run();
   if (turn_.phase() == node::Phase::kClosed) return CloseHandles();
   // 4. Sleep; the timer counts from the loop's time.
   uv_update_time(&loop_);  // A commit within the turn may have taken long.

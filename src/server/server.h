@@ -86,6 +86,7 @@ class Server final : public engine::Driver, private node::Io {
     return commits_.Commit(batch, at_once);
   }
   void Scan(const ledger::ScanRequest& request) override { scans_->Scan(request); }
+  bool TakeMoreToRead() override { return peers_.TakeToRead(); }
   void Polled(Instant now) override { peers_.CloseOverdue(now); }
   Instant NextWork() const override;
   bool answers_later() const override { return backups_.busy(); }

@@ -392,7 +392,7 @@ bool SimServer::ReadLink(LinkId id) {
 void SimServer::Pump() {
   Process& process = *process_;
   process.in_turn = true;
-  const int64_t sleep_ms = process.turn.Run(std::exchange(process.to_read, false));
+  const int64_t sleep_ms = process.turn.Run();
   process.in_turn = false;
   if (process.died_of) return Bury(*process.died_of);
   if (process.turn.phase() == node::Phase::kClosed) return Bury(Fault::kTerminate);
@@ -432,6 +432,8 @@ void SimServer::Scan(const ledger::ScanRequest& asked) {
     RequestTurn(world_.timeline->now_us());
   });
 }
+
+bool SimServer::TakeMoreToRead() { return std::exchange(process_->to_read, false); }
 
 bool SimServer::Commit(const ledger::CommitBatch& batch, bool at_once) {
   if (!Lives()) return false;

@@ -113,6 +113,7 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   // node::Io.
   bool Commit(const ledger::CommitBatch& batch, bool at_once) override;
   void Scan(const ledger::ScanRequest& asked) override;
+  bool TakeMoreToRead() override;
   void Polled(Instant /*now*/) override {}
   Instant NextWork() const override { return kNever; }
   bool answers_later() const override { return false; }

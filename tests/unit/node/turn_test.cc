@@ -30,7 +30,13 @@ class TestNode : private Io, private ledger::Clock {
     return {.boottime_ms = harness.now().ms, .wall_ms = harness.now().ms, .boot_id = {}};
   }
 
-  void Ask(uint32_t msgid) { harness.Send(connection, AcquireRequest(msgid, 1)); }
+  void Ask(uint32_t msgid, uint32_t requests = 1) {
+    std::string bytes;
+    for (uint32_t i = 0; i < requests; ++i) bytes += AcquireRequest(msgid + i, 1);
+    harness.Send(connection, bytes);
+    reads_ = Reads();
+  }
+  bool Reads() { return harness.driver().socket(connection).reading; }
   size_t replies() { return harness.TakeReplies(connection).size(); }
   void FinishCommit() {
     REQUIRE(harness.store().Commit(*std::exchange(batch, nullptr)).ok());
@@ -58,6 +64,10 @@ class TestNode : private Io, private ledger::Clock {
     return false;
   }
   void Scan(const ledger::ScanRequest& /*request*/) override { asked += "scan "; }
+  bool TakeMoreToRead() override {
+    const bool read = std::exchange(reads_, Reads());
+    return reads_ && !read;
+  }
   void Polled(Instant /*now*/) override {}
   Instant NextWork() const override { return kNever; }
   bool answers_later() const override { return backup; }
@@ -69,6 +79,8 @@ class TestNode : private Io, private ledger::Clock {
   void CloseStore() override { asked += "close "; }
   void EndIsLate() override { asked += "late "; }
 
+  bool reads_ = true;
+
  public:
   Turn turn{&harness.engine(), this, this};
 };
@@ -77,7 +89,7 @@ TEST_CASE("a batch that is committed at once is answered in its turn") {
   TestNode node;
   node.quick = true;
   node.Ask(2);
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.TakeAsked() == "commit-at-once ");
   CHECK(node.replies() == 1);
 }
@@ -85,44 +97,56 @@ TEST_CASE("a batch that is committed at once is answered in its turn") {
 TEST_CASE("a reply leaves in the turn that hears of its batch, and no other batch begins before") {
   TestNode node;
   node.Ask(2);
-  node.turn.Run(false);
+  node.turn.Run();
   node.Ask(3);
   node.Ask(4);
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.TakeAsked() == "commit-at-once ");
   CHECK(node.replies() == 0);
   node.FinishCommit();
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.replies() == 1);
   CHECK(node.TakeAsked() == "commit-at-once ");  // Of both that came meanwhile.
   node.FinishCommit();
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.replies() == 2);
 }
 
 TEST_CASE("a loop that was held up commits beside it until it has caught up") {
   TestNode node;
-  const int64_t sleep_ms = node.turn.Run(false);
+  const int64_t sleep_ms = node.turn.Run();
   node.harness.Sleep(sleep_ms + CatchUp::kLateMs + 1);
   node.Ask(2);
-  CHECK(node.turn.Run(false) == 0);
+  CHECK(node.turn.Run() == 0);
   CHECK(node.TakeAsked() == "commit ");
   node.FinishCommit();
-  node.turn.Run(false);
+  node.turn.Run();
   node.Ask(3);
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.TakeAsked().ends_with("commit-at-once "));
+}
+
+TEST_CASE("what the rest of the input kept from being read comes before deadlines, too") {
+  TestNode node;
+  node.harness.Sleep(node.turn.Run() + CatchUp::kLateMs + 1);
+  node.turn.Run();
+  REQUIRE(node.TakeAsked().empty());
+  node.Ask(2, 1'000);  // More than a turn takes of new input.
+  REQUIRE_FALSE(node.Reads());
+  node.turn.Run();
+  CHECK(node.Reads());
+  CHECK(node.TakeAsked() == "commit ");
 }
 
 TEST_CASE("a turn sleeps no longer than to the next deadline, nor for ever") {
   TestNode node;
   node.quick = true;
   node.Ask(2);
-  CHECK(node.turn.Run(false) <= kSleepMsMax);
+  CHECK(node.turn.Run() <= kSleepMsMax);
   const Instant due = node.harness.engine().NextDeadline();
   REQUIRE(due > node.Now());
   node.harness.Sleep(1);
-  CHECK(node.turn.Run(false) == std::min(kSleepMsMax, due - node.Now()));
+  CHECK(node.turn.Run() == std::min(kSleepMsMax, due - node.Now()));
 }
 
 TEST_CASE("an end answers, disconnects, and closes the store, each after the one before") {
@@ -131,31 +155,31 @@ TEST_CASE("an end answers, disconnects, and closes the store, each after the one
   node.Ask(2);
   node.turn.End();
   CHECK(node.turn.phase() == Phase::kAnswering);
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.TakeAsked() == "commit ");
   node.FinishCommit();
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.replies() == 1);
   CHECK(node.turn.phase() == Phase::kAnswering);
   node.backup = false;
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.TakeAsked() == "disconnect ");
   CHECK(node.turn.phase() == Phase::kDisconnecting);
-  node.turn.Run(false);
+  node.turn.Run();
   CHECK(node.TakeAsked().empty());
   node.harness.engine().OnDisconnect(node.connection, node.Now());
   node.open = false;
-  node.turn.Run(false);
+  node.turn.Run();
   if (node.batch != nullptr) {
     CHECK(node.TakeAsked() == "commit ");
     node.FinishCommit();
-    node.turn.Run(false);
+    node.turn.Run();
   }
   CHECK(node.TakeAsked() == "close ");
   CHECK(node.turn.phase() == Phase::kClosing);
   CHECK_FALSE(node.turn.engine_runs());
   node.turn.OnClosed();
-  CHECK(node.turn.Run(false) == 0);
+  CHECK(node.turn.Run() == 0);
   CHECK(node.turn.phase() == Phase::kClosed);
 }
 
@@ -163,9 +187,9 @@ TEST_CASE("an end whose disk hangs is late") {
   TestNode node;
   node.Ask(2);
   node.turn.End();
-  node.turn.Run(false);
+  node.turn.Run();
   node.harness.Sleep(kEndMsMax);
-  for (int turn = 0; turn < 3; ++turn) node.turn.Run(false);
+  for (int turn = 0; turn < 3; ++turn) node.turn.Run();
   CHECK(node.TakeAsked().find("late ") != std::string::npos);
 }
 
