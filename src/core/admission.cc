@@ -21,7 +21,7 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
   if (slot == kNoFlow || !books_->flows().at(slot).active()) {
     const FlowSlot other = FindOther(books_->flows(), request.key());
     if (other == kNoFlow) return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
-    return books_->Refuse({other}, TokenStatus::kBadRequest, RefusedBy::kParam);
+    return CountRefusal(&books_->flows(), {other}, TokenStatus::kBadRequest, RefusedBy::kParam);
   }
   if (!request.param.has_value()) return AcquireIn(step, session_slot, {slot}, request, ticket);
 
@@ -31,7 +31,8 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
   const KeyTable& keys = flows.keys();
   if (keys.size() >= books_->options().limits.keys_max &&
       keys.Find(slot, *request.param) == kNoKey) {
-    return books_->Refuse({slot}, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
+    return CountRefusal(&books_->flows(), {slot}, TokenStatus::kTooManyRequest,
+                        RefusedBy::kKeyLimit);
   }
   const KeySlot key = flows.FindOrAddKey(slot, *request.param);
   std::optional<AcquireAnswer> answer = AcquireIn(step, session_slot, {slot, key}, request, ticket);
@@ -47,9 +48,10 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
   // Refusals that no wait helps.
   Flow& flow = books_->flows().at(lane.flow_slot);
   other_kind_->OnAcquire(&flow);
-  if (flow.draining) return books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kDraining);
+  if (flow.draining)
+    return CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kDraining);
   if (const RefusedBy full = room_->ServerLimit(); full != RefusedBy::kNone) {
-    return books_->Refuse(lane, TokenStatus::kTooManyRequest, full);
+    return CountRefusal(&books_->flows(), lane, TokenStatus::kTooManyRequest, full);
   }
 
   // The limit that is in the way, if any; shadow mode only counts it. Waiters in line come first:
@@ -59,7 +61,8 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
     limit = RefusedBy::kWaitersAhead;
   }
   if (limit != RefusedBy::kNone && flow.shadow) {
-    books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
+    books_->flows().Count(
+        &flow, [&](FlowCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
     limit = RefusedBy::kNone;
   }
   if (limit == RefusedBy::kNone) {
@@ -76,10 +79,10 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
   // A wait, unless no room would help or the queue is full.
   const int64_t wait_ms = waiting_->WaitMsOf(flow, request);
   if (wait_ms == 0 || limit == RefusedBy::kOverLevel) {
-    return books_->Refuse(lane, TokenStatus::kBlocked, limit);
+    return CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, limit);
   }
   if (!waiting_->HasRoomFor(lane, ticket.owner)) {
-    return books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+    return CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
   }
   waiting_->Add(step, session_slot, lane, request, wait_ms, ticket);
   return std::nullopt;
@@ -145,12 +148,12 @@ bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireR
   }
   const bool other_connection = waiter.ticket.owner != ticket.owner;
   if (other_connection && !waiting_->HasRoomFor(ticket.owner)) {
-    *answer = books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+    *answer = CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
     return true;
   }
   // The answer that the first call still gets, by its own ticket.
   const AcquireAnswer superseded =
-      books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
+      CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
   const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(lane.flow_slot), request);
   if (wait_ms == 0) {
     // The waiters behind the place that is given up come before this request.
@@ -180,8 +183,9 @@ TokenStatus Admission::Cancel(const Step& step, SessionSlot session_slot, uint64
     }
   } else if (waiter != kNoWaiter) {
     const LaneRef lane = waiting_->queues().at(waiter).lane;
-    waiting_->Answer(step, waiter,
-                     books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kCancelled));
+    waiting_->Answer(
+        step, waiter,
+        CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kCancelled));
   } else {
     return TokenStatus::kAlreadyRelease;
   }
@@ -209,7 +213,7 @@ AcquireAnswer Admission::RefuseIfKnown(const AcquireRequest& request, TokenStatu
   FlowSlot slot = books_->flows().Find(key);
   if (slot == kNoFlow) slot = books_->flows().Find({key.id, OtherThan(key.kind)});
   if (slot == kNoFlow) return {.status = status, .refused_by = limit};
-  return books_->Refuse({slot}, status, limit);
+  return CountRefusal(&books_->flows(), {slot}, status, limit);
 }
 
 void Admission::GrantSomeWaiters(const Step& step) {
@@ -304,10 +308,12 @@ uint32_t Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
   if (waiting_->queues().GroupOf(slot) != nullptr) return groups_->Serve(step, slot);
   // A limit of the server refuses the waiter: no room in its lane would help.
   if (const RefusedBy full = room_->ServerLimit(); full != RefusedBy::kNone) {
-    waiting_->Answer(step, slot, books_->Refuse(waiter.lane, TokenStatus::kTooManyRequest, full));
+    waiting_->Answer(
+        step, slot,
+        CountRefusal(&books_->flows(), waiter.lane, TokenStatus::kTooManyRequest, full));
     return 1;
   }
-  books_->Count(&flow, [&](FlowCounters* c) {
+  books_->flows().Count(&flow, [&](FlowCounters* c) {
     ++c->granted_from_queue;
     if (limit != RefusedBy::kNone) ++c->shadow_refused[static_cast<size_t>(limit)];
   });

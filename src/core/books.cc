@@ -150,7 +150,7 @@ TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
   if (wanted.lane.key_slot != kNoKey) tokens_.SetKey(slot, wanted.lane.key_slot);
   tokens_.Link(slot, &flow.tokens, &session.tokens);
   CountIn(slot);
-  Count(&flow, [](FlowCounters* c) { ++c->granted; });
+  flows_.Count(&flow, [](FlowCounters* c) { ++c->granted; });
   const std::optional<Param> param = ParamOf(*this, slot);
   step.batch->TokenIssued(LedgerToken(*this, slot), param ? &*param : nullptr);
   return slot;
@@ -207,9 +207,9 @@ void Books::EndToken(const Step& step, TokenSlot slot, const TokenEnd& end) {
     if (flow.lane.waiting() > 0) WaitQueues::LookAt(entry.session_slot, flow.lane.waiters.get());
   }
   if (key_slot != kNoKey) CountOutOfKey(key_slot, entry.count);
-  Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(end.reason)]; });
+  flows_.Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(end.reason)]; });
   if (end.outcome != CallOutcome::kOk) {
-    Count(&flow, [&](FlowCounters* c) { ++c->of(end.outcome); });
+    flows_.Count(&flow, [&](FlowCounters* c) { ++c->of(end.outcome); });
   }
   flow.held_times.Add(step.now.ms - entry.issued_ms);
 
@@ -293,15 +293,6 @@ void Books::TrackSessions(Flow* flow) {
        token = tokens_.at(token).next(TokenOrder::kFlow)) {
     (*flow->held_by_session)[tokens_.at(token).session_slot] += tokens_.at(token).count;
   }
-}
-
-AcquireAnswer Books::Refuse(const LaneRef& lane, TokenStatus status, RefusedBy limit) {
-  Count(&flows_.at(lane.flow_slot),
-        [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
-  return {.status = status,
-          .refused_by = limit,
-          .now_calls = flows_.lane(lane).now_calls,
-          .level = flows_.LevelOf(lane)};
 }
 
 void Books::Resume(const ledger::Seal& last) {

@@ -71,8 +71,6 @@ class Books {
   // Of the last seal.
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
-  // Of all flows, erased ones too, since the server started.
-  const FlowCounters& totals() const { return totals_; }
   bool IsFromBeforeRestart(const TokenEntry& entry) const { return entry.fence < first_fence_; }
 
   // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its own,
@@ -101,14 +99,6 @@ class Books {
   void EraseFlow(const Step& step, FlowSlot slot);
   // Counts what each session holds under a cap for clients. Call when the rule changes.
   void TrackSessions(Flow* flow);
-  // Counts and answers a refusal.
-  AcquireAnswer Refuse(const LaneRef& lane, TokenStatus status, RefusedBy limit);
-  // Of the flow, and in all.
-  template <typename Change>
-  void Count(Flow* flow, Change change) {
-    change(&flow->counters);
-    change(&totals_);
-  }
 
   // Continues behind a ledger's last batch.
   void Resume(const ledger::Seal& last);
@@ -136,7 +126,6 @@ class Books {
   uint64_t batch_number_ = 0;
   uint64_t live_count_sum_ = 0;
   uint64_t live_fence_sum_ = 0;
-  FlowCounters totals_;
   mutable uint64_t looks_ = 0;  // Of those who only read, too.
 };
 

@@ -13,18 +13,28 @@ FlowSlot FlowTable::Find(const FlowKey& key) const {
   return slots_.Find(HashOf(key.id), [&](FlowSlot slot) { return at(slot).key() == key; });
 }
 
-std::vector<FlowSlot> FlowTable::FindAll(const FlowChoice& choice) const {
+AcquireAnswer CountRefusal(FlowTable* flows, const LaneRef& lane, TokenStatus status,
+                           RefusedBy limit) {
+  flows->Count(&flows->at(lane.flow_slot),
+               [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+  return {.status = status,
+          .refused_by = limit,
+          .now_calls = flows->lane(lane).now_calls,
+          .level = flows->LevelOf(lane)};
+}
+
+std::vector<FlowSlot> FindAll(const FlowTable& flows, const FlowChoice& choice) {
   std::vector<FlowSlot> found;
   for (const FlowKind kind : kFlowKinds) {
     if (choice.kind.value_or(kind) != kind) continue;
-    const FlowSlot slot = Find({choice.id, kind});
+    const FlowSlot slot = flows.Find({choice.id, kind});
     if (slot != kNoFlow) found.push_back(slot);
   }
   return found;
 }
 
 Status CheckOneNamespace(const FlowTable& flows, const FlowChoice& choice) {
-  const std::vector<FlowSlot> found = flows.FindAll(choice);
+  const std::vector<FlowSlot> found = FindAll(flows, choice);
   if (found.size() < 2) return {};
   const auto name_of = [&](FlowSlot slot) -> const std::string& {
     return flows.name_space(flows.at(slot).name_space).name;

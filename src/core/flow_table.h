@@ -137,10 +137,6 @@ class FlowTable {
 
   // kNoFlow: none.
   FlowSlot Find(const FlowKey& key) const;
-  // The existing ones: at most two, the rule of the flow first.
-  std::vector<FlowSlot> FindAll(const FlowChoice& choice) const;
-  // A call's flow is mostly in no cache.
-  bool many() const { return size() >= kTableSizes.many_flows; }
   // Begins to load what Find and Prefetch look at.
   void PrefetchPlace(FlowId id) const { slots_.Prefetch(HashOf(id)); }
   // Begin to load what a token's issue or end touches.
@@ -198,6 +194,15 @@ class FlowTable {
     return CapOf(flow) - (held == flow.held_by_session->end() ? 0 : held->second);
   }
 
+  // Counts of the flow, and of all flows.
+  template <typename Change>
+  void Count(Flow* flow, Change change) {
+    change(&flow->counters);
+    change(&totals_);
+  }
+  // Of all flows, erased ones too, since the server started.
+  const FlowCounters& totals() const { return totals_; }
+
   // Active rules over all namespaces.
   size_t rules() const { return rules_; }
   // REQUIRES: the rule has the flow's id and kind, and sorted items.
@@ -237,7 +242,18 @@ class FlowTable {
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
   NamespaceGuards guards_;
   size_t rules_ = 0;
+  FlowCounters totals_;
 };
+
+// Counts a refusal, and answers it.
+AcquireAnswer CountRefusal(FlowTable* flows, const LaneRef& lane, TokenStatus status,
+                           RefusedBy limit);
+
+// A call's flow is mostly in no cache.
+inline bool AreMany(const FlowTable& flows) { return flows.size() >= kTableSizes.many_flows; }
+
+// The chosen flows that exist: at most two, the rule of the flow first.
+std::vector<FlowSlot> FindAll(const FlowTable& flows, const FlowChoice& choice);
 
 // kInvalidArgument: without a kind, a choice of flows of two namespaces would hit the wrong one.
 Status CheckOneNamespace(const FlowTable& flows, const FlowChoice& choice);

@@ -132,8 +132,8 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
     return cost;
   }
   // The grant comes before the answer: it reads params from the group, which ends with the wait.
-  books_->Count(&books_->flows().at(waiter.lane.flow_slot),
-                [](FlowCounters* c) { ++c->granted_from_queue; });
+  books_->flows().Count(&books_->flows().at(waiter.lane.flow_slot),
+                        [](FlowCounters* c) { ++c->granted_from_queue; });
   AcquireAllAnswer granted = Grant(
       step, {waiter.session_slot, waiter.request_id, waiter.hold_ms, waiter.prioritized}, items);
   waiting_->AnswerAll(step, slot, std::move(granted));
@@ -260,7 +260,7 @@ bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& item
     return true;
   }
   const AcquireAnswer superseded =
-      books_->Refuse(waiter.lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
+      CountRefusal(&books_->flows(), waiter.lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
   const int64_t wait_ms = waiting_->WaitMsOf(
       books_->flows().at(waiter.lane.flow_slot),
       {.flow = {}, .prioritized = request.prioritized, .wait_ms = request.wait_ms});
@@ -408,7 +408,7 @@ GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item
   Flow& flow = books_->flows().at(item.lane.flow_slot);
   if (item.limit != RefusedBy::kNone) {
     const auto limit = static_cast<size_t>(item.limit);
-    books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    books_->flows().Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
   }
   const TokenSlot token = books_->IssueToken(step, {.session_slot = terms.session_slot,
                                                     .lane = item.lane,
@@ -422,7 +422,7 @@ GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item
 }
 
 AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy limit) {
-  const AcquireAnswer one = books_->Refuse(item.lane, status, limit);
+  const AcquireAnswer one = CountRefusal(&books_->flows(), item.lane, status, limit);
   AcquireAllAnswer answer{
       .status = status, .refused_by = limit, .flow = item.flow, .now_calls = 0, .level = 0};
   if (!item.rate) {
@@ -436,7 +436,7 @@ AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy 
 // A refusal by no single rule. Counted under the first item's flow, if that exists.
 AcquireAllAnswer Groups::RefuseAll(const Items& items, TokenStatus status, RefusedBy limit) {
   const FlowSlot slot = books_->flows().Find(items.front().key());
-  if (slot != kNoFlow) books_->Refuse({slot}, status, limit);
+  if (slot != kNoFlow) CountRefusal(&books_->flows(), {slot}, status, limit);
   return {.status = status, .refused_by = limit};
 }
 

@@ -102,7 +102,7 @@ Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
                        slot == kNoSession ? kNoToken : books_->sessions().at(slot).tokens.head};
   } else if (filter.flow.has_value()) {
     // Two flows have two lists; only the list of all has the order by age. Matches picks the rows.
-    const std::vector<FlowSlot> slots = books_->flows().FindAll({*filter.flow, filter.kind});
+    const std::vector<FlowSlot> slots = FindAll(books_->flows(), {*filter.flow, filter.kind});
     if (slots.empty()) listing->cursor.next = kNoToken;
     if (slots.size() == 1) {
       listing->cursor = {TokenOrder::kFlow, books_->flows().at(slots.front()).tokens.head};

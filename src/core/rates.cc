@@ -186,7 +186,8 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
   if (asked == kNoFlow) return RateAnswer{.status = TokenStatus::kNoRuleExists};
   Flow& flow = flows.at(asked);
   const auto refuse = [&](TokenStatus status, RefusedBy limit) {
-    books_->Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+    books_->flows().Count(&flow,
+                          [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
     return RateAnswer{.status = status, .refused_by = limit};
   };
   if (!exists) return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
@@ -341,9 +342,9 @@ RateAnswer Rates::Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer
   const bool blocked = answer.status == TokenStatus::kBlocked;
   // Counted as the rule decided; what the client gets in shadow mode is kOk.
   if (blocked && flow.shadow) {
-    books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    books_->flows().Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
   } else if (blocked) {
-    books_->Count(&flow, [&](FlowCounters* c) { ++c->refused[limit]; });
+    books_->flows().Count(&flow, [&](FlowCounters* c) { ++c->refused[limit]; });
   }
   if (flow.shadow && answer.status != TokenStatus::kOk) answer = {.status = TokenStatus::kOk};
   books_->rates().Count(rate, [&](RateCounters* c) {

@@ -75,7 +75,7 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
 Result<ReclaimAnswer> Reclaims::ReclaimFlow(const Step& step, const FlowChoice& choice,
                                             uint32_t tokens_max, const AdminAct& act) {
   NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
-  const std::vector<FlowSlot> slots = books_->flows().FindAll(choice);
+  const std::vector<FlowSlot> slots = FindAll(books_->flows(), choice);
   if (slots.empty()) return NoSuchFlow(choice);
   return EndTokensOfAll(step, slots, tokens_max, EndReason::kAdmin, act);
 }
@@ -83,7 +83,7 @@ Result<ReclaimAnswer> Reclaims::ReclaimFlow(const Step& step, const FlowChoice& 
 Result<ReclaimAnswer> Reclaims::Purge(const Step& step, const FlowChoice& choice,
                                       uint32_t tokens_max, const AdminAct& act) {
   NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
-  std::vector<FlowSlot> slots = books_->flows().FindAll(choice);
+  std::vector<FlowSlot> slots = FindAll(books_->flows(), choice);
   if (slots.empty()) return NoSuchFlow(choice);
   // Of two kinds, one may be removed while the other is in force.
   std::erase_if(slots, [&](FlowSlot slot) { return !books_->flows().at(slot).removed; });

@@ -208,7 +208,7 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, const FlowChoice& choice, 
   std::vector<FlowSlot> changing;
   uint64_t bytes = 0;
   // The sums are of all chosen rules, also of those in that state already.
-  for (const FlowSlot slot : books_->flows().FindAll(choice)) {
+  for (const FlowSlot slot : FindAll(books_->flows(), choice)) {
     const Flow& flow = books_->flows().at(slot);
     if (!flow.active()) continue;
     answer.status = TokenStatus::kOk;

@@ -58,7 +58,7 @@ std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queue
   Lister lister(books, queues, filter, limit);
   // A chosen flow needs no walk over the others.
   if (filter.flow.has_value()) {
-    for (const FlowSlot slot : books.flows().FindAll({*filter.flow, filter.kind})) {
+    for (const FlowSlot slot : FindAll(books.flows(), {*filter.flow, filter.kind})) {
       lister.AddFlow(slot);
     }
     return lister.Take();

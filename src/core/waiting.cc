@@ -35,7 +35,7 @@ bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner, size_t group_bytes)
 
 WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                         const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
-  books_->Count(&books_->flows().at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
+  books_->flows().Count(&books_->flows().at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
   Lane& lane = books_->flows().lane(ref);
   // Most lanes never have waiters, so the first one makes the queue.
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
@@ -207,7 +207,7 @@ void Waiting::NoteWait(const Step& step, WaiterSlot slot) {
   const Waiter& waiter = queues_.at(slot);
   const int64_t waited_ms = step.now.ms - waiter.since_ms;
   Flow& flow = books_->flows().at(waiter.lane.flow_slot);
-  books_->Count(&flow, [&](FlowCounters* c) {
+  books_->flows().Count(&flow, [&](FlowCounters* c) {
     c->longest_wait_ms = std::max(c->longest_wait_ms, waited_ms);
   });
   if (flow.waited_times == nullptr) flow.waited_times = std::make_unique<TimeHistogram>();
@@ -242,7 +242,7 @@ void Waiting::RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status
       while (lane.waiting() > 0 && lane.waiters->classes[i].head != kNoWaiter) {
         Answer(step, lane.waiters->classes[i].head,
                limit == RefusedBy::kNone ? AcquireAnswer{.status = status}
-                                         : books_->Refuse(ref, status, limit));
+                                         : CountRefusal(&books_->flows(), ref, status, limit));
       }
     }
   }
@@ -253,7 +253,8 @@ void Waiting::Expire(const Step& step, uint32_t waiters_max) {
     // The earliest first; the caller's bound leaves the rest to a later call.
     const WaiterSlot slot = queues_.Earliest();
     Answer(step, slot,
-           books_->Refuse(queues_.at(slot).lane, TokenStatus::kBlocked, RefusedBy::kQueueTimeout));
+           CountRefusal(&books_->flows(), queues_.at(slot).lane, TokenStatus::kBlocked,
+                        RefusedBy::kQueueTimeout));
   }
 }
 

@@ -93,7 +93,7 @@ Value FreeBytes(const DiskRoom& disk) {
 // The value of a member of core::FlowCounters, core::RateCounters, core::CoreOptions, Limits.
 template <auto kMember>
 Value Total(const Source& s) {
-  return static_cast<uint64_t>(s.core.books().totals().*kMember);
+  return static_cast<uint64_t>(s.core.flows().totals().*kMember);
 }
 template <auto kMember>
 Value RateTotal(const Source& s) {
@@ -192,10 +192,10 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      Total<&Totals::granted>},
     {{"totals.refused", kCounter, "", "acquires and requests refused, by the word of `refused_by`",
       "reason"},
-     [](const Source& s) { return ByLimit(s.core.books().totals().refused); }},
+     [](const Source& s) { return ByLimit(s.core.flows().totals().refused); }},
     {{"totals.shadow_refused", kCounter, "", "what shadow mode let pass, by the same words",
       "reason"},
-     [](const Source& s) { return ByLimit(s.core.books().totals().shadow_refused); }},
+     [](const Source& s) { return ByLimit(s.core.flows().totals().shadow_refused); }},
     {{"totals.queued", kCounter, "", "acquires that waited"}, Total<&Totals::queued>},
     {{"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted"},
      Total<&Totals::granted_from_queue>},
@@ -203,10 +203,10 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      Total<&Totals::longest_wait_ms>},
     {{"totals.kept", kCounter, "", "keeps"}, Total<&Totals::kept>},
     {{"totals.ended", kCounter, "", "tokens that ended, by reason", "reason"},
-     [](const Source& s) { return ByReason(s.core.books().totals().ended); }},
+     [](const Source& s) { return ByReason(s.core.flows().totals().ended); }},
     {{"totals.outcomes", kCounter, "", "releases of calls that failed or timed out, by which",
       "outcome"},
-     [](const Source& s) { return ByOutcome(s.core.books().totals()); }},
+     [](const Source& s) { return ByOutcome(s.core.flows().totals()); }},
     {{"totals.other_kind", kCounter, "",
       "acquires of rules that say calls a second, and requests of others"},
      Total<&Totals::other_kind>},

@@ -525,7 +525,7 @@ void CoreHarness::Restart(int64_t down_ms, uint32_t format_version) {
 
 int64_t CoreHarness::NowCalls(int64_t flow) const {
   int64_t sum = 0;
-  for (const core::FlowSlot slot : core_->flows().FindAll(FlowId{flow})) {
+  for (const core::FlowSlot slot : FindAll(core_->flows(), FlowId{flow})) {
     sum += core_->flows().at(slot).lane.now_calls;
   }
   return sum;
@@ -533,7 +533,7 @@ int64_t CoreHarness::NowCalls(int64_t flow) const {
 
 uint64_t CoreHarness::Ended(int64_t flow, EndReason reason) const {
   uint64_t sum = 0;
-  for (const core::FlowSlot slot : core_->flows().FindAll(FlowId{flow})) {
+  for (const core::FlowSlot slot : FindAll(core_->flows(), FlowId{flow})) {
     sum += core_->flows().at(slot).counters.ended[static_cast<size_t>(reason)];
   }
   return sum;

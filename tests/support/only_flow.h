@@ -13,7 +13,7 @@ namespace nowcalls::core {
 
 // kNoFlow: there is none. REQUIRES: not two.
 inline FlowSlot OnlyFlow(const FlowTable& flows, int64_t id) {
-  const std::vector<FlowSlot> slots = flows.FindAll(FlowId{id});
+  const std::vector<FlowSlot> slots = FindAll(flows, FlowId{id});
   NOWCALLS_CHECK(slots.size() <= 1);
   return slots.empty() ? kNoFlow : slots.front();
 }

@@ -52,7 +52,7 @@ uint64_t FillFlowPage(const Call& call, const wire::PageParams& page, Rows* rows
 // Finds the one or two flows of the choice. Empty: the call is answered with an error, which waits
 // for the commit, since the record that removed the flow may be on its way.
 std::vector<core::FlowSlot> FindFlows(const Call& call, const FlowChoice& choice) {
-  std::vector<core::FlowSlot> slots = call.core()->flows().FindAll(choice);
+  std::vector<core::FlowSlot> slots = FindAll(call.core()->flows(), choice);
   if (slots.empty()) {
     ReplyErrorAfterCommit(call, ErrorOf(core::NoSuchFlow(choice).WithContext(
                                     std::string(wire::MethodName(call.request.method)))));

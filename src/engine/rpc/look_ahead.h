@@ -26,7 +26,7 @@ class LookAhead {
   // last message, unless the call returned 0. REQUIRES: a message begins.
   size_t Next(std::string_view input) {
     if (next_ == known_) {
-      if (!books_.flows().many()) return 0;  // Their flows are in the cache.
+      if (!AreMany(books_.flows())) return 0;  // Their flows are in the cache.
       Look(input);
       if (known_ == 0) return 0;
     }

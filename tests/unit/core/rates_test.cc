@@ -465,7 +465,7 @@ TEST_CASE("a rule asked for the other kind than it says is served, counted, and 
   CHECK(Request(&h).status == TokenStatus::kOk);
   CHECK(h.NoticesText() == "");
   CHECK(TheFlow(&h).counters.other_kind == 2);
-  CHECK(h.core().books().totals().other_kind == 2);
+  CHECK(h.core().flows().totals().other_kind == 2);
 
   Rule rate = RateRule();
   h.InstallRules({rate});

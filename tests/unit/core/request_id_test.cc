@@ -88,7 +88,7 @@ TEST_CASE("a request id that is in use for another flow or count is refused by n
   // Counted where it was asked for, if there is such a flow.
   const auto& refused = h.core().flows().at(OnlyFlow(h.core().flows(), 1)).counters.refused;
   CHECK(refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
-  CHECK(h.core().books().totals().refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
+  CHECK(h.core().flows().totals().refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
 }
 
 TEST_CASE("a waiting request that is asked again keeps its place; the new call is answered") {

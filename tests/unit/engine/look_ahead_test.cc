@@ -25,7 +25,7 @@ struct ManyFlows {
   static constexpr double kLevel = 10'000;
 
   explicit ManyFlows(const Limits& limits = Limits()) : h(limits, Rules()) {
-    REQUIRE(h.core().flows().many());
+    REQUIRE(AreMany(h.core().flows()));
   }
   static std::vector<testing::RuleOptions> Rules() {
     std::vector<testing::RuleOptions> rules;
@@ -147,7 +147,7 @@ TEST_CASE("with many flows requests are answered as with few, byte by byte, too"
     std::vector<testing::RuleOptions> rules = ManyFlows::Rules();
     rules.resize(static_cast<size_t>(ManyFlows::kFlows) / 2);
     EngineHarness few({}, rules);
-    REQUIRE_FALSE(few.core().flows().many());
+    REQUIRE_FALSE(AreMany(few.core().flows()));
     const ConnectionId c = few.Connect();
     few.Send(c, requests.bytes);
     few.Settle();
