@@ -71,7 +71,8 @@ class Books {
   // Of the last seal.
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
-  bool IsFromBeforeRestart(const TokenEntry& entry) const { return entry.fence < first_fence_; }
+  // The least that was given out since the server started.
+  uint64_t first_fence() const { return first_fence_; }
 
   // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its own,
   // reads too; the engine charges the message.
@@ -122,7 +123,7 @@ class Books {
   RateTable rates_;
 
   uint64_t next_fence_ = 1;
-  uint64_t first_fence_ = 1;  // The least that was given out since the server started.
+  uint64_t first_fence_ = 1;
   uint64_t batch_number_ = 0;
   uint64_t live_count_sum_ = 0;
   uint64_t live_fence_sum_ = 0;

@@ -53,21 +53,31 @@ struct Core::Parts {
 
   Notices notices;
   Books books;
-  MassExpiry mass_expiry{books.options(), &books.sessions(), &notices};
-  ExpireJudge judge{&books, &mass_expiry};
+  // The tables of Books.
+  const Limits* const limits = &books.options().limits;
+  FlowTable* const flows = &books.flows();
+  SessionTable* const sessions = &books.sessions();
+  TokenTable* const tokens = &books.tokens();
+  const TokenIds* const ids = &books.ids();
+  RequestIds* const request_ids = &books.request_ids();
+  WakeList* const wake_list = &books.wake_list();
+  uint64_t* const looks = &books.looks();
+
+  MassExpiry mass_expiry{books.options(), sessions, &notices};
+  ExpireJudge judge{books.options(), flows, sessions, tokens, ids, &mass_expiry};
   Absence absence{&books, &mass_expiry, &judge, &notices};
   Sweep sweep{&books, &absence, &judge, &notices};
   Holding holding{&books, &absence};
-  Reclaims reclaims{&books, &absence, &notices};
-  Waiting waiting{&books};
+  Reclaims reclaims{flows, sessions, tokens, ids, looks, &absence, &notices};
+  Waiting waiting{limits, flows, sessions, request_ids, wake_list, looks};
   Presence presence{&books, &absence, &waiting, &notices};
-  OtherKind other_kind{&books, &notices};
-  Room room{&books};
-  Rates rates{&books, &other_kind};
+  OtherKind other_kind{flows, &notices};
+  Room room{limits, flows, tokens};
+  Rates rates{flows, &books.rates(), &other_kind};
   Groups groups{&books, &waiting, &other_kind, &room, &rates};
   Admission admission{&books, &waiting, &absence, &other_kind, &room, &groups};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
-  Listings listings{&books};
+  Listings listings{limits, flows, sessions, tokens, looks};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
 };
@@ -85,14 +95,14 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   NOWCALLS_RETURN_IF_ERROR(loading().Finish(seal));
   // An older format's conversion is recorded with the first seal.
   parts_->seals.SetFirst(parts_->loading->first_records());
-  parts_->listings.Begin();
+  parts_->listings.Begin(parts_->books.batch_number());
   parts_->loading.reset();  // Frees the tables of the load; later uses fail in loading().
   return {};
 }
 
 void Core::Begin(Instant now, uint64_t fences_from) {
   if (fences_from > 0) parts_->books.SkipFences(fences_from);
-  parts_->judge.Begin(now);
+  parts_->judge.Begin(now, parts_->books.first_fence());
   parts_->absence.Begin(now);
 }
 

@@ -13,13 +13,19 @@ std::shared_ptr<ExpireStrategy> StrategyOf(const CoreOptions& options) {
 
 }  // namespace
 
-ExpireJudge::ExpireJudge(Books* books, MassExpiry* mass_expiry)
-    : books_(books), mass_expiry_(mass_expiry), strategy_(StrategyOf(books->options())) {}
+ExpireJudge::ExpireJudge(const CoreOptions& options, const FlowTable* flows, SessionTable* sessions,
+                         const TokenTable* tokens, const TokenIds* ids, MassExpiry* mass_expiry)
+    : flows_(flows),
+      sessions_(sessions),
+      tokens_(tokens),
+      ids_(ids),
+      mass_expiry_(mass_expiry),
+      strategy_(StrategyOf(options)) {}
 
 ExpireDecision ExpireJudge::Decide(Instant now, TokenSlot slot, ExpireCause cause) {
-  const TokenEntry& entry = books_->tokens().at(slot);
-  const Flow& flow = books_->flows().at(entry.flow_slot);
-  SessionState& session = books_->sessions().at(entry.session_slot);
+  const TokenEntry& entry = tokens_->at(slot);
+  const Flow& flow = flows_->at(entry.flow_slot);
+  SessionState& session = sessions_->at(entry.session_slot);
   const int64_t hold_end_ms = flow.HoldEndMs(entry.issued_ms);
   const bool times_out = cause == ExpireCause::kResourceTimeout;
   // The longest hold is over: no strategy may extend it.
@@ -29,14 +35,14 @@ ExpireDecision ExpireJudge::Decide(Instant now, TokenSlot slot, ExpireCause caus
   if (!session.online()) mass_expiry_->Judge(&session, now.ms, flow.client_offline_time_ms);
 
   const ExpiredToken token{.cause = cause,
-                           .id = books_->IdOf(entry),
+                           .id = ids_->FromFence(Fence{entry.fence}),
                            .flow = flow.id,
                            .count = entry.count,
                            .issued_ms = entry.issued_ms,
                            .deadline_ms = entry.deadline_ms,
                            .hold_ms = flow.hold_ms,
                            .client_offline_time_ms = flow.client_offline_time_ms,
-                           .restarted_ms = books_->IsFromBeforeRestart(entry) ? ready_.ms : 0};
+                           .restarted_ms = entry.fence < first_fence_ ? ready_.ms : 0};
   const TokenHolder holder{.online = session.online(),
                            .offline_since_ms = session.offline_since_ms,
                            .from_before_restart = session.from_before_restart,

@@ -8,29 +8,41 @@
 #include <memory>
 
 #include "base/time.h"
-#include "core/books.h"
+#include "core/flow_table.h"
 #include "core/mass_expiry.h"
+#include "core/options.h"
+#include "core/session_table.h"
 #include "core/slot.h"
+#include "core/token_ids.h"
+#include "core/token_table.h"
 #include "nowcalls/expire_strategy.h"
 
 namespace nowcalls::core {
 
 class ExpireJudge {
  public:
-  ExpireJudge(Books* books, MassExpiry* mass_expiry);
+  ExpireJudge(const CoreOptions& options, const FlowTable* flows, SessionTable* sessions,
+              const TokenTable* tokens, const TokenIds* ids, MassExpiry* mass_expiry);
 
-  // Restart grace counts from now.
-  void Begin(Instant now) { ready_ = now; }
+  // Restart grace counts from now, for tokens with fences below `first_fence`.
+  void Begin(Instant now, uint64_t first_fence) {
+    ready_ = now;
+    first_fence_ = first_fence;
+  }
 
   // An extension ends in the future, within kExtendMsMax; for kResourceTimeout also within the
   // longest hold, behind which the token is reclaimed unasked.
   ExpireDecision Decide(Instant now, TokenSlot slot, ExpireCause cause);
 
  private:
-  Books* const books_;
+  const FlowTable* const flows_;
+  SessionTable* const sessions_;
+  const TokenTable* const tokens_;
+  const TokenIds* const ids_;
   MassExpiry* const mass_expiry_;
   const std::shared_ptr<ExpireStrategy> strategy_;
   Instant ready_{};
+  uint64_t first_fence_ = 0;  // Of this run.
 };
 
 }  // namespace nowcalls::core

@@ -16,7 +16,7 @@ constexpr uint32_t kLookedAtMax = 5000;
 }  // namespace
 
 // Every start commits a batch before it answers anything, so batch numbers separate the starts.
-void Listings::Begin() { next_id_ = (books_->batch_number() << kCursorBits) + 1; }
+void Listings::Begin(uint64_t batch_number) { next_id_ = (batch_number << kCursorBits) + 1; }
 
 Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter& filter,
                                  uint32_t limit, uint64_t cursor) {
@@ -35,7 +35,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
   uint32_t seen = 0;
   for (; next != kNoToken && seen < kLookedAtMax; ++seen) {
     if (page.tokens.size() == limit) break;
-    const TokenEntry& entry = books_->tokens().at(next);
+    const TokenEntry& entry = tokens_->at(next);
     if (now.ms - entry.issued_ms < listing->filter.min_age_ms) {
       next = kNoToken;  // All that follow are younger.
       break;
@@ -43,7 +43,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
     if (Matches(*listing, entry)) page.tokens.push_back(next);
     next = entry.next(listing->cursor.order);
   }
-  books_->looks() += seen - page.tokens.size();  // The others are paid for as rows.
+  *looks_ += seen - page.tokens.size();  // The others are paid for as rows.
   // A new cursor a page: a repeated call gets kNotFound, and loses no rows unnoticed.
   if (next == kNoToken) {
     Close(listing);
@@ -56,8 +56,8 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
 
 void Listings::ForgetIdle(Instant now) {
   std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
-    const bool idle = now.ms - listing->used_ms >= books_->options().limits.listing_idle_ms;
-    if (idle) books_->tokens().Detach(&listing->cursor);
+    const bool idle = now.ms - listing->used_ms >= limits_->listing_idle_ms;
+    if (idle) tokens_->Detach(&listing->cursor);
     return idle;
   });
 }
@@ -65,7 +65,7 @@ void Listings::ForgetIdle(Instant now) {
 Instant Listings::NextIdle() const {
   Instant next = kNever;
   for (const auto& listing : listings_) {
-    next = std::min(next, Instant{listing->used_ms + books_->options().limits.listing_idle_ms});
+    next = std::min(next, Instant{listing->used_ms + limits_->listing_idle_ms});
   }
   return next;
 }
@@ -81,11 +81,10 @@ Result<Listings::Listing*> Listings::Find(uint64_t id, uint32_t owner) {
 }
 
 Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
-  const Limits& limits = books_->options().limits;
   // Full: the owner's own oldest listing first.
-  if (CountOf(owner) >= limits.listings_per_connection_max) {
+  if (CountOf(owner) >= limits_->listings_per_connection_max) {
     CloseOldest([&](uint32_t of) { return of == owner; });
-  } else if (listings_.size() >= limits.listings_max) {
+  } else if (listings_.size() >= limits_->listings_max) {
     // Closes one of an owner with most listings: an owner that leaves listings behind does not end
     // another's.
     int64_t most = 0;
@@ -95,20 +94,20 @@ Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
   auto listing = std::make_unique<Listing>();
   listing->owner = owner;
   listing->filter = filter;
-  listing->cursor = {TokenOrder::kAll, books_->tokens().all().head};
+  listing->cursor = {TokenOrder::kAll, tokens_->all().head};
   if (filter.session.has_value()) {
-    const SessionSlot slot = books_->sessions().FindById(*filter.session);
+    const SessionSlot slot = sessions_->FindById(*filter.session);
     listing->cursor = {TokenOrder::kSession,
-                       slot == kNoSession ? kNoToken : books_->sessions().at(slot).tokens.head};
+                       slot == kNoSession ? kNoToken : sessions_->at(slot).tokens.head};
   } else if (filter.flow.has_value()) {
     // Two flows have two lists; only the list of all has the order by age. Matches picks the rows.
-    const std::vector<FlowSlot> slots = FindAll(books_->flows(), {*filter.flow, filter.kind});
+    const std::vector<FlowSlot> slots = FindAll(*flows_, {*filter.flow, filter.kind});
     if (slots.empty()) listing->cursor.next = kNoToken;
     if (slots.size() == 1) {
-      listing->cursor = {TokenOrder::kFlow, books_->flows().at(slots.front()).tokens.head};
+      listing->cursor = {TokenOrder::kFlow, flows_->at(slots.front()).tokens.head};
     }
   }
-  books_->tokens().Attach(&listing->cursor);
+  tokens_->Attach(&listing->cursor);
   listings_.push_back(std::move(listing));
   return listings_.back().get();
 }
@@ -130,19 +129,19 @@ void Listings::CloseOldest(Among among) {
 }
 
 void Listings::Close(Listing* listing) {
-  books_->tokens().Detach(&listing->cursor);
+  tokens_->Detach(&listing->cursor);
   std::erase_if(listings_, [&](const auto& candidate) { return candidate.get() == listing; });
 }
 
 bool Listings::Matches(const Listing& listing, const TokenEntry& entry) const {
   const TokenFilter& filter = listing.filter;
   if (filter.flow.has_value() || filter.kind.has_value()) {
-    const FlowKey key = books_->flows().at(entry.flow_slot).key();
+    const FlowKey key = flows_->at(entry.flow_slot).key();
     if (key.id != filter.flow.value_or(key.id) || key.kind != filter.kind.value_or(key.kind)) {
       return false;
     }
   }
-  const SessionState& session = books_->sessions().at(entry.session_slot);
+  const SessionState& session = sessions_->at(entry.session_slot);
   return (!filter.client_id.has_value() || session.client_id == *filter.client_id) &&
          (!filter.instance.has_value() || session.instance == *filter.instance);
 }

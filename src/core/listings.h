@@ -9,9 +9,11 @@
 #include <memory>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/time.h"
 #include "core/answers.h"
-#include "core/books.h"
+#include "core/flow_table.h"
+#include "core/session_table.h"
 #include "core/token_table.h"
 #include "nowcalls/status.h"
 
@@ -19,10 +21,13 @@ namespace nowcalls::core {
 
 class Listings {
  public:
-  explicit Listings(Books* books) : books_(books) {}
+  // `looks`: Books::looks.
+  Listings(const Limits* limits, const FlowTable* flows, const SessionTable* sessions,
+           TokenTable* tokens, uint64_t* looks)
+      : limits_(limits), flows_(flows), sessions_(sessions), tokens_(tokens), looks_(looks) {}
 
-  // After the load. No earlier start gave the cursors that follow.
-  void Begin();
+  // After the load, with its last batch. No earlier start gave the cursors that follow.
+  void Begin(uint64_t batch_number);
 
   // See Core::ListTokens.
   Result<TokenPage> Page(Instant now, uint32_t owner, const TokenFilter& filter, uint32_t limit,
@@ -47,7 +52,11 @@ class Listings {
   void Close(Listing* listing);
   bool Matches(const Listing& listing, const TokenEntry& entry) const;
 
-  Books* const books_;
+  const Limits* const limits_;
+  const FlowTable* const flows_;
+  const SessionTable* const sessions_;
+  TokenTable* const tokens_;
+  uint64_t* const looks_;
   std::vector<std::unique_ptr<Listing>> listings_;
   uint64_t next_id_ = 1;
 };

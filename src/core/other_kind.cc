@@ -5,11 +5,11 @@
 namespace nowcalls::core {
 
 void OtherKind::Note(Flow* flow) {
-  books_->flows().Count(flow, [](FlowCounters* c) { ++c->other_kind; });
+  flows_->Count(flow, [](FlowCounters* c) { ++c->other_kind; });
   // Logged once a rule: a client that asks so may ask thousands of times.
   if (flow->told_other_kind) return;
   flow->told_other_kind = true;
-  const std::string& name_space = books_->flows().name_space(flow->name_space).name;
+  const std::string& name_space = flows_->name_space(flow->name_space).name;
   const std::string id = std::to_string(flow->id.value);
   const std::string field = flow->rule->param.has_value() ? "grade or metricType " : "grade ";
   const std::string says = flow->says_rate ? "calls a second (" + field + "1, also the default)"

@@ -6,14 +6,14 @@
 #ifndef NOWCALLS_CORE_OTHER_KIND_H_
 #define NOWCALLS_CORE_OTHER_KIND_H_
 
-#include "core/books.h"
+#include "core/flow_table.h"
 #include "core/notices.h"
 
 namespace nowcalls::core {
 
 class OtherKind {
  public:
-  OtherKind(Books* books, Notices* notices) : books_(books), notices_(notices) {}
+  OtherKind(FlowTable* flows, Notices* notices) : flows_(flows), notices_(notices) {}
 
   // For a token, or for calls a second. REQUIRES: an active rule.
   void OnAcquire(Flow* flow) {
@@ -26,7 +26,7 @@ class OtherKind {
  private:
   void Note(Flow* flow);
 
-  Books* const books_;
+  FlowTable* const flows_;
   Notices* const notices_;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "core/rate_table.h"
 #include "core/rules/param_items.h"
 
 namespace nowcalls::core {
@@ -21,13 +20,13 @@ constexpr int64_t kShownMs = RecentCalls::kMinuteMs;
 int64_t Whole(double count) { return WholeCalls(std::min(count, kLimitMax)); }
 
 // The count of a rule or an item, of all sessions together.
-double OfSessions(const Books& books, const Flow& flow, double count) {
+double OfSessions(const FlowTable& flows, const Flow& flow, double count) {
   if (!flow.level_by_session) return count;
-  return count * books.flows().name_space(flow.name_space).sessions_online;
+  return count * flows.name_space(flow.name_space).sessions_online;
 }
 
-int64_t WindowLimit(const Books& books, const Flow& flow, double count) {
-  return Whole(flow.rule->CallsInInterval(OfSessions(books, flow, count)));
+int64_t WindowLimit(const FlowTable& flows, const Flow& flow, double count) {
+  return Whole(flow.rule->CallsInInterval(OfSessions(flows, flow, count)));
 }
 
 // Whether calls fit the next bucket: the oldest bucket will have left the window, and what was
@@ -76,8 +75,8 @@ SlidingWindow& WindowIn(ParamValues* values, ValueSlot slot, const Rule& rule) {
 
 }  // namespace
 
-int64_t Rates::WindowLimitOf(const Books& books, const Flow& flow) {
-  return WindowLimit(books, flow, flow.rule->count);
+int64_t Rates::WindowLimitOf(const FlowTable& flows, const Flow& flow) {
+  return WindowLimit(flows, flow, flow.rule->count);
 }
 
 RateAnswer Rates::Request(const Step& step, const RateRequest& request) {
@@ -97,9 +96,9 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
   }
   FlowSlot slot;
   if (auto refusal = Enter(step, {flow_id, FlowKind::kValue}, count, &slot)) return *refusal;
-  const Flow& flow = books_->flows().at(slot);
-  FlowRate& rate = books_->rates().Of(slot, *flow.rule);
-  ParamValues& table = books_->rates().values();
+  const Flow& flow = flows_->at(slot);
+  FlowRate& rate = rates_->Of(slot, *flow.rule);
+  ParamValues& table = rates_->values();
 
   // First pass: note on each value what the request asks of it in all. A value named twice gets the
   // sum, and its first position.
@@ -123,17 +122,17 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
 }
 
 bool Rates::MayEverPass(const Wish& wish) const {
-  const Flow& flow = books_->flows().at(wish.flow);
-  if (!wish.param.has_value()) return wish.count <= WindowLimitOf(*books_, flow);
+  const Flow& flow = flows_->at(wish.flow);
+  if (!wish.param.has_value()) return wish.count <= WindowLimitOf(*flows_, flow);
   return MayValueEverPass(flow, CountOf(*flow.rule, *wish.param), wish.count);
 }
 
 RateAnswer Rates::Ask(const Step& step, const Wish& wish) {
-  const Flow& flow = books_->flows().at(wish.flow);
-  FlowRate& rate = books_->rates().Of(wish.flow, *flow.rule);
+  const Flow& flow = flows_->at(wish.flow);
+  FlowRate& rate = rates_->Of(wish.flow, *flow.rule);
   rate.window.Advance(step.now.ms);
   if (!wish.param.has_value()) return AskWindow(wish, &rate);
-  ParamValues& table = books_->rates().values();
+  ParamValues& table = rates_->values();
   const ValueSlot slot = table.Use(&rate.values, *wish.param);
   table.at(slot).asked = wish.count;
   asked_.assign(1, Asked{slot});
@@ -145,11 +144,11 @@ RateAnswer Rates::Ask(const Step& step, const Wish& wish) {
 }
 
 RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer& answer) {
-  const Flow& flow = books_->flows().at(wish.flow);
-  FlowRate& rate = books_->rates().Of(wish.flow, *flow.rule);
+  const Flow& flow = flows_->at(wish.flow);
+  FlowRate& rate = rates_->Of(wish.flow, *flow.rule);
   const bool passes = answer.status != TokenStatus::kBlocked;
   if (wish.param.has_value()) {
-    ParamValues& table = books_->rates().values();
+    ParamValues& table = rates_->values();
     const ValueSlot slot = table.Use(&rate.values, *wish.param);
     table.at(slot).asked = wish.count;
     asked_.assign(1, Asked{slot});
@@ -166,8 +165,7 @@ RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer&
       rate.window.Add(wish.count);
     }
     // Long windows survive a restart.
-    if (RateTable::IsSaved(*flow.rule))
-      books_->rates().OnPassed(wish.flow, step.now.ms, step.batch);
+    if (RateTable::IsSaved(*flow.rule)) rates_->OnPassed(wish.flow, step.now.ms, step.batch);
   }
   return Count(wish.flow, &rate, wish.count, answer);
 }
@@ -178,16 +176,14 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
   if (key.id.value <= 0 || count < 1 || count > kCountMax) {
     return RateAnswer{.status = TokenStatus::kBadRequest};
   }
-  FlowTable& flows = books_->flows();
-  *slot = flows.Find(key);
-  const bool exists = *slot != kNoFlow && flows.at(*slot).active();
+  *slot = flows_->Find(key);
+  const bool exists = *slot != kNoFlow && flows_->at(*slot).active();
   // Without its rule, the other kind's rule of the id decides which error it is.
-  const FlowSlot asked = exists ? *slot : FindOther(flows, key);
+  const FlowSlot asked = exists ? *slot : FindOther(*flows_, key);
   if (asked == kNoFlow) return RateAnswer{.status = TokenStatus::kNoRuleExists};
-  Flow& flow = flows.at(asked);
+  Flow& flow = flows_->at(asked);
   const auto refuse = [&](TokenStatus status, RefusedBy limit) {
-    books_->flows().Count(&flow,
-                          [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+    flows_->Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
     return RateAnswer{.status = status, .refused_by = limit};
   };
   if (!exists) return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
@@ -202,9 +198,9 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
 
 // A request counts against the guard whatever its answer, unless the guard itself refuses it.
 bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
-  const int64_t max = books_->flows().name_space(slot).guard;
+  const int64_t max = flows_->name_space(slot).guard;
   if (max == 0) return true;
-  SlidingWindow& guard = books_->rates().Guard(slot);
+  SlidingWindow& guard = rates_->Guard(slot);
   guard.Advance(step.now.ms);
   if (guard.passed() >= max) return false;
   guard.Add(1);
@@ -213,7 +209,7 @@ bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
 
 RateAnswer Rates::AskWindow(const Wish& wish, FlowRate* rate) const {
   const SlidingWindow& window = rate->window;
-  const int64_t limit = WindowLimitOf(*books_, books_->flows().at(wish.flow));
+  const int64_t limit = WindowLimitOf(*flows_, flows_->at(wish.flow));
   if (wish.count > limit) return Blocked(RefusedBy::kOverLevel);
   const int64_t left = limit - window.passed() - wish.count;
   if (left >= 0) return {.status = TokenStatus::kOk, .remaining = Remaining(left)};
@@ -225,7 +221,7 @@ RateAnswer Rates::AskWindow(const Wish& wish, FlowRate* rate) const {
 }
 
 RateAnswer Rates::AskValues(const Step& step, const Flow& flow) {
-  ParamValues& table = books_->rates().values();
+  ParamValues& table = rates_->values();
   PaceAnswer all{.passes = true, .remaining = INT64_MAX};
   std::optional<RateAnswer> blocked;
   for (const Asked& asked : asked_) {
@@ -250,7 +246,7 @@ RateAnswer Rates::AskValues(const Step& step, const Flow& flow) {
 // Takes the calls of all values, or counts them as blocked on the value in the way. `answer`: of
 // AskValues. Clears what the request noted.
 void Rates::TakeValues(const Step& step, const Flow& flow, const RateAnswer& answer) {
-  ParamValues& table = books_->rates().values();
+  ParamValues& table = rates_->values();
   for (const Asked& asked : asked_) {
     ValueRate& value = table.at(asked.slot);
     if (answer.status != TokenStatus::kBlocked) {
@@ -264,7 +260,7 @@ void Rates::TakeValues(const Step& step, const Flow& flow, const RateAnswer& ans
 }
 
 PaceAnswer Rates::AskValue(const Step& step, const Flow& flow, ValueSlot slot) {
-  ParamValues& table = books_->rates().values();
+  ParamValues& table = rates_->values();
   ValueRate& value = table.at(slot);
   // The value's count is a copy, renewed after each change of the rule.
   if (value.rule_number != flow.rule_number) {
@@ -287,13 +283,13 @@ PaceAnswer Rates::AskValue(const Step& step, const Flow& flow, ValueSlot slot) {
   }
   SlidingWindow& window = WindowIn(&table, slot, *flow.rule);
   window.Advance(now_ms);
-  const int64_t left = WindowLimit(*books_, flow, value.count) - window.passed() - value.asked;
+  const int64_t left = WindowLimit(*flows_, flow, value.count) - window.passed() - value.asked;
   return {.passes = left >= 0, .remaining = left};
 }
 
 // REQUIRES: AskValue in this step. `busy_ms` is when the value is as good as one never seen.
 void Rates::TakeValue(const Step& step, const Flow& flow, ValueSlot slot) {
-  ValueRate& value = books_->rates().values().at(slot);
+  ValueRate& value = rates_->values().at(slot);
   const int64_t now_ms = step.now.ms;
   value.recent.Pass(now_ms, flow.rule->rate_interval_ms(), value.asked);
   value.minute.Pass(now_ms, kShownMs, value.asked);
@@ -321,13 +317,13 @@ bool Rates::MayValueEverPass(const Flow& flow, double count, int64_t asked) cons
       return LeakyBucket{}.Ask(0, PaceOf(flow, count), asked).passes;
     case ParamRule::Algorithm::kWindow: break;
   }
-  return asked <= WindowLimit(*books_, flow, count);
+  return asked <= WindowLimit(*flows_, flow, count);
 }
 
 // `of_session`: what the rule gives the value, or gives it for each session online.
 Pace Rates::PaceOf(const Flow& flow, double of_session) const {
   const ParamRule& param = *flow.rule->param;
-  const double count = OfSessions(*books_, flow, of_session);
+  const double count = OfSessions(*flows_, flow, of_session);
   return {.limit = Whole(count),
           .exact_limit = count,
           .duration_ms = param.duration_ms,
@@ -336,18 +332,18 @@ Pace Rates::PaceOf(const Flow& flow, double of_session) const {
 }
 
 RateAnswer Rates::Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer) {
-  Flow& flow = books_->flows().at(slot);
+  Flow& flow = flows_->at(slot);
   const auto calls = static_cast<uint64_t>(count);
   const auto limit = static_cast<size_t>(answer.refused_by);
   const bool blocked = answer.status == TokenStatus::kBlocked;
   // Counted as the rule decided; what the client gets in shadow mode is kOk.
   if (blocked && flow.shadow) {
-    books_->flows().Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    flows_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
   } else if (blocked) {
-    books_->flows().Count(&flow, [&](FlowCounters* c) { ++c->refused[limit]; });
+    flows_->Count(&flow, [&](FlowCounters* c) { ++c->refused[limit]; });
   }
   if (flow.shadow && answer.status != TokenStatus::kOk) answer = {.status = TokenStatus::kOk};
-  books_->rates().Count(rate, [&](RateCounters* c) {
+  rates_->Count(rate, [&](RateCounters* c) {
     switch (answer.status) {
       case TokenStatus::kOk: c->passed += calls; break;
       case TokenStatus::kShouldWait: c->borrowed += calls; break;

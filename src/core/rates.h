@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "core/answers.h"
-#include "core/books.h"
+#include "core/flow_table.h"
 #include "core/other_kind.h"
+#include "core/rate_table.h"
 #include "core/step.h"
 #include "nowcalls/param.h"
 
@@ -27,7 +28,8 @@ namespace nowcalls::core {
 
 class Rates {
  public:
-  Rates(Books* books, OtherKind* other_kind) : books_(books), other_kind_(other_kind) {}
+  Rates(FlowTable* flows, RateTable* rates, OtherKind* other_kind)
+      : flows_(flows), rates_(rates), other_kind_(other_kind) {}
 
   // kOk, kShouldWait, kBlocked; kTooManyRequest: the namespace's guard; kNoRuleExists; kBadRequest,
   // as kParam for a rule with a parameter.
@@ -38,7 +40,7 @@ class Rates {
                            std::span<const Param> values);
 
   // REQUIRES: an active rule.
-  static int64_t WindowLimitOf(const Books& books, const Flow& flow);
+  static int64_t WindowLimitOf(const FlowTable& flows, const Flow& flow);
 
   // --- For groups (core/groups.h): asks all rates, then takes all. ---
   // False: the namespace's guard refuses the request, uncounted.
@@ -75,7 +77,8 @@ class Rates {
   Pace PaceOf(const Flow& flow, double of_session) const;
   RateAnswer Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer);
 
-  Books* const books_;
+  FlowTable* const flows_;
+  RateTable* const rates_;
   OtherKind* const other_kind_;
   std::vector<Asked> asked_;  // The values of the request at hand.
 };

@@ -27,12 +27,12 @@ Status NoSuchFlow(const FlowChoice& choice) {
 }
 
 TokenStatus Reclaims::Reclaim(const Step& step, TokenId token, const AdminAct& act) {
-  const TokenSlot slot = books_->tokens().Find(books_->ids().ToFence(token).value);
+  const TokenSlot slot = tokens_->Find(ids_->ToFence(token).value);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
-  const TokenEntry& entry = books_->tokens().at(slot);
-  const FlowKey flow = books_->flows().at(entry.flow_slot).key();
+  const TokenEntry& entry = tokens_->at(slot);
+  const FlowKey flow = flows_->at(entry.flow_slot).key();
   // Noted before the end: session and flow may go with their last token.
-  const std::string& client_id = books_->sessions().at(entry.session_slot).client_id;
+  const std::string& client_id = sessions_->at(entry.session_slot).client_id;
   notices_->AddAct(
       act,
       "reclaimed token " + std::to_string(token.value) + " of " + FlowText(flow) + " from client " +
@@ -45,18 +45,17 @@ TokenStatus Reclaims::Reclaim(const Step& step, TokenId token, const AdminAct& a
 ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& client,
                                       uint32_t tokens_max, const AdminAct& act) {
   ReclaimAnswer answer;
-  const NamespaceSlot space = books_->flows().FindNamespace(client.name_space);
+  const NamespaceSlot space = flows_->FindNamespace(client.name_space);
   if (space == kNoNamespace) return answer;
-  const SessionTable& sessions = books_->sessions();
-  const std::vector<SessionSlot> slots = sessions.FindAll(space, client.client_id);
-  books_->looks() += slots.size();
+  const std::vector<SessionSlot> slots = sessions_->FindAll(space, client.client_id);
+  *looks_ += slots.size();
   for (const SessionSlot slot : slots) {
-    if (client.instance.value_or(sessions.at(slot).instance) != sessions.at(slot).instance)
+    if (client.instance.value_or(sessions_->at(slot).instance) != sessions_->at(slot).instance)
       continue;
     // The session may be closed with its last token, so its size is read first.
-    uint32_t left = sessions.at(slot).tokens.size;
+    uint32_t left = sessions_->at(slot).tokens.size;
     for (; left > 0 && answer.reclaimed < tokens_max; --left, ++answer.reclaimed) {
-      absence_->EndToken(step, sessions.at(slot).tokens.head, EndReason::kAdmin, act.reason);
+      absence_->EndToken(step, sessions_->at(slot).tokens.head, EndReason::kAdmin, act.reason);
     }
     answer.more = answer.more || left > 0;
   }
@@ -74,19 +73,19 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
 
 Result<ReclaimAnswer> Reclaims::ReclaimFlow(const Step& step, const FlowChoice& choice,
                                             uint32_t tokens_max, const AdminAct& act) {
-  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
-  const std::vector<FlowSlot> slots = FindAll(books_->flows(), choice);
+  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(*flows_, choice));
+  const std::vector<FlowSlot> slots = FindAll(*flows_, choice);
   if (slots.empty()) return NoSuchFlow(choice);
   return EndTokensOfAll(step, slots, tokens_max, EndReason::kAdmin, act);
 }
 
 Result<ReclaimAnswer> Reclaims::Purge(const Step& step, const FlowChoice& choice,
                                       uint32_t tokens_max, const AdminAct& act) {
-  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
-  std::vector<FlowSlot> slots = FindAll(books_->flows(), choice);
+  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(*flows_, choice));
+  std::vector<FlowSlot> slots = FindAll(*flows_, choice);
   if (slots.empty()) return NoSuchFlow(choice);
   // Of two kinds, one may be removed while the other is in force.
-  std::erase_if(slots, [&](FlowSlot slot) { return !books_->flows().at(slot).removed; });
+  std::erase_if(slots, [&](FlowSlot slot) { return !flows_->at(slot).removed; });
   if (slots.empty()) {
     return Status::InvalidArgument("flow_id " + std::to_string(choice.id.value) +
                                    " has a rule in force; purge is for flows whose rule was "
@@ -100,7 +99,7 @@ ReclaimAnswer Reclaims::EndTokensOfAll(const Step& step, const std::vector<FlowS
   const bool purges = reason == EndReason::kRuleRemoved;
   ReclaimAnswer all;
   for (const FlowSlot slot : slots) {
-    const FlowKey key = books_->flows().at(slot).key();
+    const FlowKey key = flows_->at(slot).key();
     const ReclaimAnswer answer =
         EndTokensOf(step, slot, tokens_max - all.reclaimed, reason, act.reason);
     // A notice for each kind that lost tokens.
@@ -120,16 +119,15 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
                                        const AdminAct& act) {
   constexpr uint32_t kFlowsPerPiece = 5000;
   ReclaimPage page;
-  const FlowTable& flows = books_->flows();
-  const NamespaceSlot space = flows.FindNamespace(piece.name_space);
+  const NamespaceSlot space = flows_->FindNamespace(piece.name_space);
   if (space == kNoNamespace) return page;
-  auto next = flows.by_key().lower_bound(FlowKey{FlowId{piece.first_flow}});
+  auto next = flows_->by_key().lower_bound(FlowKey{FlowId{piece.first_flow}});
   uint32_t looks = 0;
   // A piece ends at its tokens or at its flows: a walk over flows without tokens takes time, too.
-  while (next != flows.by_key().end() && page.reclaimed < piece.limit && looks < kFlowsPerPiece) {
+  while (next != flows_->by_key().end() && page.reclaimed < piece.limit && looks < kFlowsPerPiece) {
     ++looks;
     const auto [key, slot] = *next;
-    const Flow& flow = flows.at(slot);
+    const Flow& flow = flows_->at(slot);
     bool more = false;
     if (flow.name_space == space && flow.tokens.size > 0) {
       const ReclaimAnswer answer =
@@ -138,10 +136,10 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
       more = answer.more;
     }
     // A flow without a rule is erased with its last token, so the next one is looked up by key.
-    next = more ? flows.by_key().lower_bound(key) : flows.by_key().upper_bound(key);
+    next = more ? flows_->by_key().lower_bound(key) : flows_->by_key().upper_bound(key);
   }
-  books_->looks() += looks;
-  if (next != flows.by_key().end()) page.next_flow = next->first.id.value;
+  *looks_ += looks;
+  if (next != flows_->by_key().end()) page.next_flow = next->first.id.value;
   if (page.reclaimed == 0) return page;
   notices_->AddAct(act,
                    "reclaimed " + Tokens(page.reclaimed) + " of namespace " +
@@ -154,11 +152,10 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
 // first.
 ReclaimAnswer Reclaims::EndTokensOf(const Step& step, FlowSlot slot, uint32_t tokens_max,
                                     EndReason reason, std::string_view note) {
-  const FlowTable& flows = books_->flows();
-  uint32_t left = flows.at(slot).tokens.size;
+  uint32_t left = flows_->at(slot).tokens.size;
   ReclaimAnswer answer;
   for (; left > 0 && answer.reclaimed < tokens_max; --left, ++answer.reclaimed) {
-    absence_->EndToken(step, flows.at(slot).tokens.head, reason, note);
+    absence_->EndToken(step, flows_->at(slot).tokens.head, reason, note);
   }
   answer.more = left > 0;
   return answer;

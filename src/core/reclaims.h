@@ -11,10 +11,13 @@
 
 #include "core/absence.h"
 #include "core/answers.h"
-#include "core/books.h"
+#include "core/flow_table.h"
 #include "core/notices.h"
+#include "core/session_table.h"
 #include "core/slot.h"
 #include "core/step.h"
+#include "core/token_ids.h"
+#include "core/token_table.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -26,8 +29,16 @@ Status NoSuchFlow(const FlowChoice& choice);
 
 class Reclaims {
  public:
-  Reclaims(Books* books, Absence* absence, Notices* notices)
-      : books_(books), absence_(absence), notices_(notices) {}
+  // `looks`: Books::looks.
+  Reclaims(const FlowTable* flows, const SessionTable* sessions, const TokenTable* tokens,
+           const TokenIds* ids, uint64_t* looks, Absence* absence, Notices* notices)
+      : flows_(flows),
+        sessions_(sessions),
+        tokens_(tokens),
+        ids_(ids),
+        looks_(looks),
+        absence_(absence),
+        notices_(notices) {}
 
   // See Core.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
@@ -45,7 +56,11 @@ class Reclaims {
   ReclaimAnswer EndTokensOf(const Step& step, FlowSlot slot, uint32_t tokens_max, EndReason reason,
                             std::string_view note);
 
-  Books* const books_;
+  const FlowTable* const flows_;
+  const SessionTable* const sessions_;
+  const TokenTable* const tokens_;
+  const TokenIds* const ids_;
+  uint64_t* const looks_;
   Absence* const absence_;
   Notices* const notices_;
 };

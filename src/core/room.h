@@ -8,41 +8,45 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/books.h"
+#include "base/limits.h"
+#include "core/flow_table.h"
 #include "core/slot.h"
+#include "core/token_table.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
 
 class Room {
  public:
-  explicit Room(const Books* books) : books_(books) {}
+  Room(const Limits* limits, const FlowTable* flows, const TokenTable* tokens)
+      : limits_(limits), flows_(flows), tokens_(tokens) {}
 
   void SetDiskLow(bool low) { disk_low_ = low; }  // While low, nothing is granted.
 
   // For `tokens` more, whatever their rules.
   RefusedBy ServerLimit(size_t tokens = 1) const {
     if (disk_low_) return RefusedBy::kDiskLow;
-    const bool full = books_->tokens().size() + tokens > books_->options().limits.tokens_max;
+    const bool full = tokens_->size() + tokens > limits_->tokens_max;
     return full ? RefusedBy::kTokenLimit : RefusedBy::kNone;
   }
   // Of the rule, or of the key's value. kOverLevel: no room would help.
   RefusedBy LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot, int64_t count) const {
-    const FlowTable& flows = books_->flows();
-    const int64_t level = flows.LevelOf(flow, key);
+    const int64_t level = flows_->LevelOf(flow, key);
     RefusedBy limit = RefusedBy::kNone;
-    if (count > level - flows.LaneOf(flow, key).now_calls) {
+    if (count > level - flows_->LaneOf(flow, key).now_calls) {
       limit = key == kNoKey ? RefusedBy::kLevel : RefusedBy::kParam;
-    } else if (count > flows.CapLeft(flow, session_slot)) {
+    } else if (count > flows_->CapLeft(flow, session_slot)) {
       limit = RefusedBy::kClientCap;
     }
     if (limit == RefusedBy::kNone) return limit;
-    const bool can_fit = count <= level && count <= flows.CapOf(flow);
+    const bool can_fit = count <= level && count <= flows_->CapOf(flow);
     return can_fit ? limit : RefusedBy::kOverLevel;
   }
 
  private:
-  const Books* const books_;
+  const Limits* const limits_;
+  const FlowTable* const flows_;
+  const TokenTable* const tokens_;
   bool disk_low_ = false;
 };
 

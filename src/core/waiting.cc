@@ -23,25 +23,24 @@ int64_t Waiting::WaitMsOf(const Flow& flow, const AcquireRequest& request) const
 }
 
 bool Waiting::HasRoomFor(uint32_t owner) const {
-  return queues_.SizeOf(owner) < books_->options().limits.waiters_per_connection_max;
+  return queues_.SizeOf(owner) < limits_->waiters_per_connection_max;
 }
 
 bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner, size_t group_bytes) const {
-  const Limits& limits = books_->options().limits;
-  return books_->flows().lane(ref).waiting() < limits.waiters_per_rule_max &&
-         queues_.size() < limits.waiters_max &&
-         queues_.bytes() + group_bytes < limits.waiter_bytes_max && HasRoomFor(owner);
+  return flows_->lane(ref).waiting() < limits_->waiters_per_rule_max &&
+         queues_.size() < limits_->waiters_max &&
+         queues_.bytes() + group_bytes < limits_->waiter_bytes_max && HasRoomFor(owner);
 }
 
 WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                         const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
-  books_->flows().Count(&books_->flows().at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
-  Lane& lane = books_->flows().lane(ref);
+  flows_->Count(&flows_->at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
+  Lane& lane = flows_->lane(ref);
   // Most lanes never have waiters, so the first one makes the queue.
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
   const WaiterSlot waiter = queues_.Add({.ticket = ticket,
                                          .lane = ref,
-                                         .flow = books_->flows().at(ref.flow_slot).id,
+                                         .flow = flows_->at(ref.flow_slot).id,
                                          .session_slot = session_slot,
                                          .count = static_cast<uint32_t>(request.count),
                                          .prioritized = request.prioritized,
@@ -50,10 +49,10 @@ WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRe
                                          .since_ms = step.now.ms,
                                          .deadline_ms = step.now.ms + wait_ms},
                                         lane.waiters.get());
-  SessionState& session = books_->sessions().at(session_slot);
+  SessionState& session = sessions_->at(session_slot);
   ++session.waiters;
   if (request.request_id != 0) {
-    books_->request_ids().AddWaiter(session.id, request.request_id, waiter);
+    request_ids_->AddWaiter(session.id, request.request_id, waiter);
   }
   TrackWaiting(ref);
   return waiter;
@@ -70,11 +69,10 @@ void Waiting::Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int6
 // helps are set aside on the way. Such a waiter may have stood for all waiters of its session at
 // the cap. So the session is looked at again: once, however many of its waiters are set aside.
 WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
-  FlowTable& flows = books_->flows();
-  if (flows.lane(ref).waiting() == 0) return kNoWaiter;
-  WaitQueue* const queue = flows.lane(ref).waiters.get();
-  const bool shadow = flows.at(ref.flow_slot).shadow;
-  const int64_t level = flows.LevelOf(ref);
+  if (flows_->lane(ref).waiting() == 0) return kNoWaiter;
+  WaitQueue* const queue = flows_->lane(ref).waiters.get();
+  const bool shadow = flows_->at(ref.flow_slot).shadow;
+  const int64_t level = flows_->LevelOf(ref);
   ReturnSessionsToLookAt(ref, level);
   for (;;) {
     const WaiterSlot slot = WaitQueues::First(*queue, queue_class);
@@ -82,7 +80,8 @@ WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
       const Waiter& waiter = queues_.at(slot);
       // Which set decides what brings the waiter back: the level, or its session's holds.
       const bool too_large = waiter.count > level;
-      if (too_large || waiter.count > flows.CapLeft(flows.at(ref.flow_slot), waiter.session_slot)) {
+      if (too_large ||
+          waiter.count > flows_->CapLeft(flows_->at(ref.flow_slot), waiter.session_slot)) {
         if (too_large) {
           queues_.SetAsideAsTooLarge(slot, queue);
         } else {
@@ -99,82 +98,77 @@ WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
 }
 
 void Waiting::ReturnSessionsToLookAt(const LaneRef& ref, int64_t level) {
-  FlowTable& flows = books_->flows();
   queues_.ReturnFirstOfThoseToLookAt(
-      [&](SessionSlot session) { return flows.CapLeft(flows.at(ref.flow_slot), session); }, level,
-      flows.lane(ref).waiters.get());
+      [&](SessionSlot session) { return flows_->CapLeft(flows_->at(ref.flow_slot), session); },
+      level, flows_->lane(ref).waiters.get());
 }
 
 bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized, uint64_t number) {
   const uint64_t looks_before = queues_.looks();
   // Waiters that are about to be granted are ahead: the lane may still be in the wake list.
-  if (books_->flows().lane(ref).to_wake || LevelHasChanged(ref)) RestoreLine(ref);
+  if (flows_->lane(ref).to_wake || LevelHasChanged(ref)) RestoreLine(ref);
   const auto is_ahead = [&](size_t queue_class) {
     const WaiterSlot first = FirstInLine(ref, queue_class);
     return first != kNoWaiter && queues_.NumberOf(first) < number;
   };
   // A prioritized request passes all others, which are class 1.
   const bool ahead = prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
-  books_->looks() += queues_.looks() - looks_before;
+  *looks_ += queues_.looks() - looks_before;
   return ahead;
 }
 
 // Whether sessions came or left since the lane's waiters were looked at. REQUIRES: waiters.
 bool Waiting::LevelHasChanged(const LaneRef& ref) const {
-  const FlowTable& flows = books_->flows();
-  const Flow& flow = flows.at(ref.flow_slot);
-  return flow.level_by_session &&
-         flows.lane(ref).waiters->levels_seen != flows.name_space(flow.name_space).levels_changed;
+  const Flow& flow = flows_->at(ref.flow_slot);
+  return flow.level_by_session && flows_->lane(ref).waiters->levels_seen !=
+                                      flows_->name_space(flow.name_space).levels_changed;
 }
 
 void Waiting::RestoreLine(const LaneRef& ref) {
-  FlowTable& flows = books_->flows();
-  WaitQueue* const queue = flows.lane(ref).waiters.get();
-  queues_.ReturnUpTo(flows.LevelOf(ref), queue);
+  WaitQueue* const queue = flows_->lane(ref).waiters.get();
+  queues_.ReturnUpTo(flows_->LevelOf(ref), queue);
   if (!LevelHasChanged(ref)) return;
-  const Flow& flow = flows.at(ref.flow_slot);
-  queue->levels_seen = flows.name_space(flow.name_space).levels_changed;
+  const Flow& flow = flows_->at(ref.flow_slot);
+  queue->levels_seen = flows_->name_space(flow.name_space).levels_changed;
   // A cap in percent moves with the level.
   if (flow.rule->max_per_client_percent > 0) {
     queues_.ReturnFirstOfEach(
-        [&](SessionSlot session) { return flows.CapLeft(flows.at(ref.flow_slot), session); },
-        flows.LevelOf(ref), queue);
+        [&](SessionSlot session) { return flows_->CapLeft(flows_->at(ref.flow_slot), session); },
+        flows_->LevelOf(ref), queue);
   }
 }
 
 std::vector<LaneRef> Waiting::LanesThatWait(FlowSlot flow_slot) const {
-  const FlowTable& flows = books_->flows();
   std::vector<LaneRef> lanes;
-  if (flows.at(flow_slot).lane.waiting() > 0) lanes.push_back({flow_slot, kNoKey});
-  for (const KeySlot key : flows.keys().WaitingOf(flow_slot)) lanes.push_back({flow_slot, key});
+  if (flows_->at(flow_slot).lane.waiting() > 0) lanes.push_back({flow_slot, kNoKey});
+  for (const KeySlot key : flows_->keys().WaitingOf(flow_slot)) lanes.push_back({flow_slot, key});
   return lanes;
 }
 
 void Waiting::OnNewRule(FlowSlot flow_slot) {
   for (const LaneRef& ref : LanesThatWait(flow_slot)) {
     // Waiters set aside were judged by the old rule: return all, and wake the lane.
-    if (ref.key_slot != kNoKey) books_->flows().RefreshKey(ref.key_slot);
+    if (ref.key_slot != kNoKey) flows_->RefreshKey(ref.key_slot);
     TrackWaiting(ref);
-    WaitQueue* const queue = books_->flows().lane(ref).waiters.get();
-    books_->looks() += queue->size();
+    WaitQueue* const queue = flows_->lane(ref).waiters.get();
+    *looks_ += queue->size();
     queues_.ReturnAll(queue);
-    books_->wake_list().Add(ref);
+    wake_list_->Add(ref);
   }
 }
 
 void Waiting::Move(WaiterSlot slot, const LaneRef& to, uint32_t count) {
-  FlowTable& flows = books_->flows();
   const LaneRef from = queues_.at(slot).lane;
-  Lane& lane = flows.lane(to);
+  Lane& lane = flows_->lane(to);
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
-  WaitQueue* const left = flows.lane(from).waiters.get();
-  queues_.Move(slot, left, {to, flows.at(to.flow_slot).id, count}, lane.waiters.get());
+  WaitQueue* const left = flows_->lane(from).waiters.get();
+  queues_.Move(slot, left, {to, flows_->at(to.flow_slot).id, count}, lane.waiters.get());
   // The group may have stood for its session's waiters in the line that it leaves.
   WaitQueues::LookAt(queues_.at(slot).session_slot, left);
   TrackWaiting(to);
   TrackWaiting(from);
   // The old key may have lived by this waiter alone.
-  if (from.key_slot != kNoKey) flows.EraseKeyIfUnused(from.key_slot);
+  if (from.key_slot != kNoKey) flows_->EraseKeyIfUnused(from.key_slot);
 }
 
 void Waiting::Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& answer) {
@@ -193,21 +187,20 @@ void Waiting::AnswerAll(const Step& step, WaiterSlot slot, AcquireAllAnswer answ
 LateAnswer Waiting::LateOf(WaiterSlot slot, const AcquireAnswer& answer) const {
   const Waiter& waiter = queues_.at(slot);
   if (queues_.GroupOf(slot) == nullptr) return {.ticket = waiter.ticket, .answer = answer};
-  const FlowTable& flows = books_->flows();
   AcquireAllAnswer all{.status = answer.status,
                        .refused_by = answer.refused_by,
-                       .flow = flows.at(waiter.lane.flow_slot).id,
+                       .flow = flows_->at(waiter.lane.flow_slot).id,
                        .now_calls = answer.now_calls,
                        .level = answer.level};
-  if (waiter.lane.key_slot != kNoKey) all.value = flows.keys().at(waiter.lane.key_slot).value;
+  if (waiter.lane.key_slot != kNoKey) all.value = flows_->keys().at(waiter.lane.key_slot).value;
   return {.ticket = waiter.ticket, .all = std::move(all)};
 }
 
 void Waiting::NoteWait(const Step& step, WaiterSlot slot) {
   const Waiter& waiter = queues_.at(slot);
   const int64_t waited_ms = step.now.ms - waiter.since_ms;
-  Flow& flow = books_->flows().at(waiter.lane.flow_slot);
-  books_->flows().Count(&flow, [&](FlowCounters* c) {
+  Flow& flow = flows_->at(waiter.lane.flow_slot);
+  flows_->Count(&flow, [&](FlowCounters* c) {
     c->longest_wait_ms = std::max(c->longest_wait_ms, waited_ms);
   });
   if (flow.waited_times == nullptr) flow.waited_times = std::make_unique<TimeHistogram>();
@@ -217,18 +210,18 @@ void Waiting::NoteWait(const Step& step, WaiterSlot slot) {
 void Waiting::Remove(WaiterSlot slot) {
   // A copy: the queues free the waiter before its key is looked at.
   const Waiter waiter = queues_.at(slot);
-  WaitQueue* const queue = books_->flows().lane(waiter.lane).waiters.get();
-  SessionState& session = books_->sessions().at(waiter.session_slot);
+  WaitQueue* const queue = flows_->lane(waiter.lane).waiters.get();
+  SessionState& session = sessions_->at(waiter.session_slot);
   --session.waiters;
   if (waiter.request_id != 0) {
-    books_->request_ids().RemoveWaiter(session.id, waiter.request_id);
+    request_ids_->RemoveWaiter(session.id, waiter.request_id);
   }
   queues_.Remove(slot, queue);
   WaitQueues::LookAt(waiter.session_slot, queue);
   TrackWaiting(waiter.lane);
-  books_->wake_list().Add(waiter.lane);  // It may have stood in the way of others.
+  wake_list_->Add(waiter.lane);  // It may have stood in the way of others.
   if (waiter.lane.key_slot != kNoKey) {
-    books_->flows().EraseKeyIfUnused(waiter.lane.key_slot);
+    flows_->EraseKeyIfUnused(waiter.lane.key_slot);
   }
 }
 
@@ -236,13 +229,13 @@ void Waiting::RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status
   for (const LaneRef& ref : LanesThatWait(flow_slot)) {
     // The last waiter erases its key, unless tokens hold it. An erased key has no waiters, so the
     // loops end.
-    const Lane& lane = books_->flows().lane(ref);
-    books_->looks() += kLooksPerAnswer * lane.waiting();
+    const Lane& lane = flows_->lane(ref);
+    *looks_ += kLooksPerAnswer * lane.waiting();
     for (size_t i = 0; i < 2; ++i) {
       while (lane.waiting() > 0 && lane.waiters->classes[i].head != kNoWaiter) {
         Answer(step, lane.waiters->classes[i].head,
                limit == RefusedBy::kNone ? AcquireAnswer{.status = status}
-                                         : CountRefusal(&books_->flows(), ref, status, limit));
+                                         : CountRefusal(flows_, ref, status, limit));
       }
     }
   }
@@ -253,7 +246,7 @@ void Waiting::Expire(const Step& step, uint32_t waiters_max) {
     // The earliest first; the caller's bound leaves the rest to a later call.
     const WaiterSlot slot = queues_.Earliest();
     Answer(step, slot,
-           CountRefusal(&books_->flows(), queues_.at(slot).lane, TokenStatus::kBlocked,
+           CountRefusal(flows_, queues_.at(slot).lane, TokenStatus::kBlocked,
                         RefusedBy::kQueueTimeout));
   }
 }
@@ -277,16 +270,15 @@ void Waiting::Close(const Step& step) {
 
 // Keeps the namespace's list of lanes with waiters and a level that its sessions share.
 void Waiting::TrackWaiting(const LaneRef& ref) {
-  FlowTable& flows = books_->flows();
-  const Flow& flow = flows.at(ref.flow_slot);
-  auto& waiting = flows.name_space(flow.name_space).waiting_for_sessions;
+  const Flow& flow = flows_->at(ref.flow_slot);
+  auto& waiting = flows_->name_space(flow.name_space).waiting_for_sessions;
   const Namespace::FlowAndKey entry{flow.key(), ref.key_slot};
-  if (flows.lane(ref).waiting() > 0 && flow.level_by_session) {
+  if (flows_->lane(ref).waiting() > 0 && flow.level_by_session) {
     waiting.insert(entry);
   } else {
     waiting.erase(entry);
   }
-  if (ref.key_slot != kNoKey) flows.keys().TrackWaiting(ref.key_slot);
+  if (ref.key_slot != kNoKey) flows_->keys().TrackWaiting(ref.key_slot);
 }
 
 }  // namespace nowcalls::core

@@ -15,18 +15,30 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "core/answers.h"
-#include "core/books.h"
+#include "core/flow_table.h"
+#include "core/request_ids.h"
+#include "core/session_table.h"
 #include "core/slot.h"
 #include "core/step.h"
 #include "core/wait_queues.h"
+#include "core/wake_list.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
 
 class Waiting {
  public:
-  explicit Waiting(Books* books) : books_(books) {}
+  // `looks`: Books::looks.
+  Waiting(const Limits* limits, FlowTable* flows, SessionTable* sessions, RequestIds* request_ids,
+          WakeList* wake_list, uint64_t* looks)
+      : limits_(limits),
+        flows_(flows),
+        sessions_(sessions),
+        request_ids_(request_ids),
+        wake_list_(wake_list),
+        looks_(looks) {}
 
   // --- Getting in. ---
   // 0: the request does not wait.
@@ -48,7 +60,7 @@ class Waiting {
   WaiterSlot FirstInLine(const LaneRef& ref, size_t queue_class);
   // Ahead of a request that comes now, or came with `number`.
   bool AreAhead(const LaneRef& ref, bool prioritized, uint64_t number = UINT64_MAX) {
-    return books_->flows().lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized, number);
+    return flows_->lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized, number);
   }
   // Moves a group to another item's lane, at its place by arrival. The caller must look at the line
   // that it leaves.
@@ -81,7 +93,12 @@ class Waiting {
   void Remove(WaiterSlot slot);
   void TrackWaiting(const LaneRef& ref);
 
-  Books* const books_;
+  const Limits* const limits_;
+  FlowTable* const flows_;
+  SessionTable* const sessions_;
+  RequestIds* const request_ids_;
+  WakeList* const wake_list_;
+  uint64_t* const looks_;
   WaitQueues queues_;
   bool closed_ = false;
   std::vector<LateAnswer> late_answers_;

@@ -106,7 +106,7 @@ std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot
     rate.values = from->values.list.size;
     rate.forgotten = from->values.forgotten;
   } else if (!flow.removed) {
-    rate.limit = static_cast<uint64_t>(core::Rates::WindowLimitOf(core.books(), flow));
+    rate.limit = static_cast<uint64_t>(core::Rates::WindowLimitOf(core.flows(), flow));
   }
   return rate;
 }
