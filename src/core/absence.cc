@@ -10,13 +10,13 @@
 namespace nowcalls::core {
 
 void Absence::Begin(Instant now) {
-  for (const auto& [id, slot] : books_->sessions().by_id()) SetOffline(slot, now.ms);
+  for (const auto& [id, slot] : sessions_->by_id()) SetOffline(slot, now.ms);
 }
 
 // Ends every plan for the session. Verdicts about its tokens are forgotten: the next absence asks
 // anew.
 void Absence::CameBack(SessionSlot slot) {
-  SessionState& session = books_->sessions().at(slot);
+  SessionState& session = sessions_->at(slot);
   if (walk_.session_slot == slot) EndWalk();
   DisarmCheck(slot);
   session.walk_ms = kNotScheduled;
@@ -28,12 +28,12 @@ void Absence::CameBack(SessionSlot slot) {
 // The guard counts the session only if it holds tokens, so it is told before CloseIfUnused.
 void Absence::WentOffline(const Step& step, SessionSlot slot) {
   SetOffline(slot, step.now.ms);
-  mass_expiry_->WentOffline(&books_->sessions().at(slot), step.now.ms);
+  mass_expiry_->WentOffline(&sessions_->at(slot), step.now.ms);
   CloseIfUnused(step, slot);
 }
 
 void Absence::SetOffline(SessionSlot slot, int64_t since_ms) {
-  SessionState& session = books_->sessions().at(slot);
+  SessionState& session = sessions_->at(slot);
   session.offline_since_ms = since_ms;
   // Without tokens there is nothing to wait for: the check closes the session.
   session.walk_ms = session.tokens.size == 0 ? since_ms : since_ms + session.client_offline_ms_min;
@@ -42,7 +42,7 @@ void Absence::SetOffline(SessionSlot slot, int64_t since_ms) {
 
 void Absence::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note,
                        CallOutcome outcome) {
-  const SessionSlot session_slot = books_->tokens().at(slot).session_slot;
+  const SessionSlot session_slot = tokens_->at(slot).session_slot;
   // Here no way to end a token is missed. The line needs the entry, so it comes before Books erases
   // that. Its strings are made even if the server's bound then drops the line.
   if (books_->options().log_ends.any()) {
@@ -53,7 +53,7 @@ void Absence::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::
 }
 
 void Absence::CloseIfUnused(const Step& step, SessionSlot slot) {
-  SessionState& session = books_->sessions().at(slot);
+  SessionState& session = sessions_->at(slot);
   if (session.online() || session.tokens.size > 0) return;
   mass_expiry_->Forget(&session);
   if (walk_.session_slot == slot) EndWalk();
@@ -64,8 +64,8 @@ void Absence::CloseIfUnused(const Step& step, SessionSlot slot) {
 // Which sessions hold tokens of such a flow is not indexed: each gets an earlier walk, which finds
 // out. Spared tokens that wait for their rule are due with it; the judge's moments stay.
 void Absence::LowerOfflineTime(int64_t client_offline_time_ms) {
-  for (const auto& [id, slot] : books_->sessions().by_id()) {
-    SessionState& session = books_->sessions().at(slot);
+  for (const auto& [id, slot] : sessions_->by_id()) {
+    SessionState& session = sessions_->at(slot);
     if (session.tokens.size == 0) continue;
     session.client_offline_ms_min = std::min(session.client_offline_ms_min, client_offline_time_ms);
     if (session.online()) continue;
@@ -99,13 +99,13 @@ Instant Absence::NextDeadline() const {
 
 void Absence::ArmCheck(SessionSlot slot) {
   DisarmCheck(slot);
-  SessionState& session = books_->sessions().at(slot);
+  SessionState& session = sessions_->at(slot);
   session.check_ms = NextCheckMs(session);
   if (session.check_ms != kNotScheduled) checks_.emplace(session.check_ms, slot);
 }
 
 void Absence::DisarmCheck(SessionSlot slot) {
-  SessionState& session = books_->sessions().at(slot);
+  SessionState& session = sessions_->at(slot);
   if (session.check_ms == kNotScheduled) return;
   checks_.erase({session.check_ms, slot});
   session.check_ms = kNotScheduled;
@@ -120,13 +120,13 @@ int64_t Absence::NextCheckMs(const SessionState& session) const {
 
 // The same for all tokens that the session has of the flow.
 int64_t Absence::DueMs(SessionSlot session_slot, FlowSlot flow_slot) const {
-  return books_->sessions().at(session_slot).offline_since_ms +
+  return sessions_->at(session_slot).offline_since_ms +
          books_->flows().at(flow_slot).client_offline_time_ms;
 }
 
 void Absence::BeginWalk(const Step& step, SessionSlot slot) {
   DisarmCheck(slot);
-  SessionState& session = books_->sessions().at(slot);
+  SessionState& session = sessions_->at(slot);
   // The mass verdict, with the longest window, also if no token is due yet.
   if (mass_expiry_->JudgeDueMs(session) <= step.now.ms) {
     mass_expiry_->Judge(&session, step.now.ms, MassExpiryGuard::kWindowMsMax);
@@ -141,14 +141,14 @@ void Absence::BeginWalk(const Step& step, SessionSlot slot) {
     walk_.cursor.next = session.tokens.head;
     session.walk_ms = kNotScheduled;  // The walk finds out anew.
   }
-  books_->tokens().Attach(&walk_.cursor);
+  tokens_->Attach(&walk_.cursor);
 }
 
 // Looks at up to `tokens_max` tokens of the walked session; returns how many.
 uint32_t Absence::ContinueWalk(const Step& step, uint32_t tokens_max) {
   // The session may be closed with its last token, so its names are copied first.
   const SessionSlot slot = walk_.session_slot;
-  const SessionState& session = books_->sessions().at(slot);
+  const SessionState& session = sessions_->at(slot);
   const std::string client_id = session.client_id;
   const std::string name_space = books_->flows().name_space(session.name_space).name;
   const int64_t offline_ms = step.now.ms - session.offline_since_ms;
@@ -187,7 +187,7 @@ uint32_t Absence::ContinueWalk(const Step& step, uint32_t tokens_max) {
 // Spared tokens follow the list. TakeDue gives those of one moment, or of one rule, at a time.
 bool Absence::WalkHasMore() {
   if (walk_.cursor.next != kNoToken || walk_.spared_next < walk_.spared.size()) return true;
-  SparedTokens* spared = books_->sessions().at(walk_.session_slot).spared.get();
+  SparedTokens* spared = sessions_->at(walk_.session_slot).spared.get();
   if (spared == nullptr) return false;
   walk_.spared = spared->TakeDue(walk_.began_ms);
   walk_.spared_next = 0;
@@ -196,22 +196,21 @@ bool Absence::WalkHasMore() {
 
 // The next token; kNoToken when it is not due, or has ended. REQUIRES: WalkHasMore().
 TokenSlot Absence::NextDueInWalk() {
-  const TokenTable& tokens = books_->tokens();
   // A spared token, by fence: kNoToken if it has ended since.
   if (walk_.cursor.next == kNoToken) {
     const uint64_t fence = walk_.spared[walk_.spared_next++];
-    return tokens.Find(fence);
+    return tokens_->Find(fence);
   }
   const TokenSlot token = walk_.cursor.next;
-  const FlowSlot flow_slot = tokens.at(token).flow_slot;
+  const FlowSlot flow_slot = tokens_->at(token).flow_slot;
   // The cursor moves on first: the token may end.
-  walk_.cursor.next = tokens.at(token).next(TokenOrder::kSession);
-  if (walk_.cursor.next != kNoToken) tokens.Prefetch(tokens.at(walk_.cursor.next).fence);
+  walk_.cursor.next = tokens_->at(token).next(TokenOrder::kSession);
+  if (walk_.cursor.next != kNoToken) tokens_->Prefetch(tokens_->at(walk_.cursor.next).fence);
   // At the first token of a flow: when all of them are due. If some wait in SparedTokens, all do,
   // and the walk passes over them. A later moment plans the next walk.
   const auto [due_ms, is_new] = walk_.due_ms.try_emplace(flow_slot, kNotScheduled);
   if (is_new) {
-    SessionState& session = books_->sessions().at(walk_.session_slot);
+    SessionState& session = sessions_->at(walk_.session_slot);
     const bool asked = session.spared != nullptr && session.spared->Has(flow_slot);
     if (!asked) due_ms->second = DueMs(walk_.session_slot, flow_slot);
     if (due_ms->second > walk_.began_ms) {
@@ -223,8 +222,8 @@ TokenSlot Absence::NextDueInWalk() {
 
 // Whether the token was taken from its offline session.
 bool Absence::EndOrSpare(const Step& step, TokenSlot slot) {
-  const TokenEntry& entry = books_->tokens().at(slot);
-  const auto spared = [&session = books_->sessions().at(entry.session_slot)] {
+  const TokenEntry& entry = tokens_->at(slot);
+  const auto spared = [&session = sessions_->at(entry.session_slot)] {
     if (session.spared == nullptr) session.spared = std::make_unique<SparedTokens>();
     return session.spared.get();
   };
@@ -249,7 +248,7 @@ bool Absence::EndOrSpare(const Step& step, TokenSlot slot) {
 }
 
 void Absence::EndWalk() {
-  books_->tokens().Detach(&walk_.cursor);
+  tokens_->Detach(&walk_.cursor);
   walk_ = Walk{};
 }
 

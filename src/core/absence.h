@@ -2,8 +2,8 @@
 //
 // Thread: loop. A token is due when its session has been offline for its rule's clientOfflineTime;
 // then the expire judge is asked. Spared tokens wait for the judge's moment, but nothing is asked
-// before the rule says due. It may touch: in sessions, the members of their absence; it ends tokens
-// and closes sessions through Books.
+// before the rule says due. It changes members of absent sessions, and
+// the cursors of the token table; it ends tokens and closes sessions through Books.
 //
 // An offline session without tokens does not outlive the call that made it so: every part ends
 // tokens through EndToken.
@@ -30,8 +30,14 @@ namespace nowcalls::core {
 
 class Absence {
  public:
-  Absence(Books* books, MassExpiry* mass_expiry, ExpireJudge* judge, Notices* notices)
-      : books_(books), mass_expiry_(mass_expiry), judge_(judge), notices_(notices) {}
+  Absence(Books* books, SessionTable* sessions, TokenTable* tokens, MassExpiry* mass_expiry,
+          ExpireJudge* judge, Notices* notices)
+      : books_(books),
+        sessions_(sessions),
+        tokens_(tokens),
+        mass_expiry_(mass_expiry),
+        judge_(judge),
+        notices_(notices) {}
 
   // Loaded sessions are offline from now on.
   void Begin(Instant now);
@@ -80,6 +86,8 @@ class Absence {
   void EndWalk();
 
   Books* const books_;
+  SessionTable* const sessions_;
+  TokenTable* const tokens_;
   MassExpiry* const mass_expiry_;
   ExpireJudge* const judge_;
   Notices* const notices_;

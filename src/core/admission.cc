@@ -17,26 +17,24 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
     if (AnswerByRequestId(step, session_slot, request, ticket, &answer)) return answer;
   }
   // 2. The rule. Without it, a rule of the other kind tells a wrong request from a missing rule.
-  const FlowSlot slot = books_->flows().Find(request.key());
-  if (slot == kNoFlow || !books_->flows().at(slot).active()) {
-    const FlowSlot other = FindOther(books_->flows(), request.key());
+  const FlowSlot slot = flows_->Find(request.key());
+  if (slot == kNoFlow || !flows_->at(slot).active()) {
+    const FlowSlot other = FindOther(*flows_, request.key());
     if (other == kNoFlow) return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
-    return CountRefusal(&books_->flows(), {other}, TokenStatus::kBadRequest, RefusedBy::kParam);
+    return CountRefusal(flows_, {other}, TokenStatus::kBadRequest, RefusedBy::kParam);
   }
   if (!request.param.has_value()) return AcquireIn(step, session_slot, {slot}, request, ticket);
 
   // 3. Under a rule by value, the value's lane. A new key that got neither a token nor a waiter is
   // erased again, so refused requests leave no memory behind.
-  FlowTable& flows = books_->flows();
-  const KeyTable& keys = flows.keys();
+  const KeyTable& keys = flows_->keys();
   if (keys.size() >= books_->options().limits.keys_max &&
       keys.Find(slot, *request.param) == kNoKey) {
-    return CountRefusal(&books_->flows(), {slot}, TokenStatus::kTooManyRequest,
-                        RefusedBy::kKeyLimit);
+    return CountRefusal(flows_, {slot}, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
   }
-  const KeySlot key = flows.FindOrAddKey(slot, *request.param);
+  const KeySlot key = flows_->FindOrAddKey(slot, *request.param);
   std::optional<AcquireAnswer> answer = AcquireIn(step, session_slot, {slot, key}, request, ticket);
-  flows.EraseKeyIfUnused(key);
+  flows_->EraseKeyIfUnused(key);
   return answer;
 }
 
@@ -46,12 +44,11 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
                                                   const AcquireRequest& request,
                                                   WaitTicket ticket) {
   // Refusals that no wait helps.
-  Flow& flow = books_->flows().at(lane.flow_slot);
+  Flow& flow = flows_->at(lane.flow_slot);
   other_kind_->OnAcquire(&flow);
-  if (flow.draining)
-    return CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kDraining);
+  if (flow.draining) return CountRefusal(flows_, lane, TokenStatus::kBlocked, RefusedBy::kDraining);
   if (const RefusedBy full = room_->ServerLimit(); full != RefusedBy::kNone) {
-    return CountRefusal(&books_->flows(), lane, TokenStatus::kTooManyRequest, full);
+    return CountRefusal(flows_, lane, TokenStatus::kTooManyRequest, full);
   }
 
   // The limit that is in the way, if any; shadow mode only counts it. Waiters in line come first:
@@ -61,8 +58,7 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
     limit = RefusedBy::kWaitersAhead;
   }
   if (limit != RefusedBy::kNone && flow.shadow) {
-    books_->flows().Count(
-        &flow, [&](FlowCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
+    flows_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
     limit = RefusedBy::kNone;
   }
   if (limit == RefusedBy::kNone) {
@@ -72,17 +68,17 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
                                                .request_id = request.request_id,
                                                .hold_ms = request.hold_ms});
     // Now at its cap, the session may have waiters that no longer stop the others.
-    if (flow.held_by_session != nullptr) books_->wake_list().Add(lane);
+    if (flow.held_by_session != nullptr) wake_list_->Add(lane);
     return granted;
   }
 
   // A wait, unless no room would help or the queue is full.
   const int64_t wait_ms = waiting_->WaitMsOf(flow, request);
   if (wait_ms == 0 || limit == RefusedBy::kOverLevel) {
-    return CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, limit);
+    return CountRefusal(flows_, lane, TokenStatus::kBlocked, limit);
   }
   if (!waiting_->HasRoomFor(lane, ticket.owner)) {
-    return CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+    return CountRefusal(flows_, lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
   }
   waiting_->Add(step, session_slot, lane, request, wait_ms, ticket);
   return std::nullopt;
@@ -122,17 +118,17 @@ AcquireAnswer Admission::AnswerOfToken(const Step& step, const AcquireRequest& r
   return {.status = TokenStatus::kOk,
           .token_id = books_->IdOf(entry),
           .fence = Fence{entry.fence},
-          .now_calls = books_->flows().lane(lane).now_calls,
-          .level = books_->flows().LevelOf(lane),
+          .now_calls = flows_->lane(lane).now_calls,
+          .level = flows_->LevelOf(lane),
           .hold_ms = std::max<int64_t>(0, entry.deadline_ms - step.now.ms),
-          .terms = books_->flows().at(entry.flow_slot).terms()};
+          .terms = flows_->at(entry.flow_slot).terms()};
 }
 
 // Whether the request asks for this lane.
 bool Admission::IsOf(const LaneRef& lane, const AcquireRequest& request) const {
-  if (books_->flows().at(lane.flow_slot).id != request.flow) return false;
+  if (flows_->at(lane.flow_slot).id != request.flow) return false;
   if (lane.key_slot == kNoKey) return !request.param.has_value();
-  return request.param == books_->flows().keys().at(lane.key_slot).value.view();
+  return request.param == flows_->keys().at(lane.key_slot).value.view();
 }
 
 // As AnswerByRequestId. The client has given the first call up. This one takes its place in the
@@ -148,13 +144,13 @@ bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireR
   }
   const bool other_connection = waiter.ticket.owner != ticket.owner;
   if (other_connection && !waiting_->HasRoomFor(ticket.owner)) {
-    *answer = CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+    *answer = CountRefusal(flows_, lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
     return true;
   }
   // The answer that the first call still gets, by its own ticket.
   const AcquireAnswer superseded =
-      CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
-  const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(lane.flow_slot), request);
+      CountRefusal(flows_, lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
+  const int64_t wait_ms = waiting_->WaitMsOf(flows_->at(lane.flow_slot), request);
   if (wait_ms == 0) {
     // The waiters behind the place that is given up come before this request.
     waiting_->Answer(step, slot, superseded);
@@ -165,43 +161,15 @@ bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireR
   return true;
 }
 
-TokenStatus Admission::Cancel(const Step& step, SessionSlot session_slot, uint64_t request_id) {
-  // A cancel may forget several, since it remembers one more; OnTime forgets the rest.
-  constexpr uint32_t kForgottenPerCancel = 8;
-  RequestIds& request_ids = books_->request_ids();
-  const SessionId id = books_->sessions().at(session_slot).id;
-  // The id is remembered even if it stands for nothing: its acquire may still be on its way.
-  request_ids.ForgetCancelled(step.now.ms, kForgottenPerCancel);
-  request_ids.Cancel(id, request_id, step.now.ms + books_->options().limits.cancel_remembered_ms);
-
-  // A group has as many tokens as items.
-  TokenSlot token = books_->tokens().FindRequest(session_slot, request_id);
-  const WaiterSlot waiter = request_ids.FindWaiter(id, request_id);
-  if (token != kNoToken) {
-    for (; token != kNoToken; token = books_->tokens().FindRequest(session_slot, request_id)) {
-      absence_->EndToken(step, token, EndReason::kCancelled);
-    }
-  } else if (waiter != kNoWaiter) {
-    const LaneRef lane = waiting_->queues().at(waiter).lane;
-    waiting_->Answer(
-        step, waiter,
-        CountRefusal(&books_->flows(), lane, TokenStatus::kBlocked, RefusedBy::kCancelled));
-  } else {
-    return TokenStatus::kAlreadyRelease;
-  }
-  return TokenStatus::kReleaseOk;
-}
-
 AcquireAnswer Admission::Grant(const Step& step, const NewToken& wanted) {
   const TokenSlot token = books_->IssueToken(step, wanted);
   const TokenEntry& entry = books_->tokens().at(token);
-  const FlowTable& flows = books_->flows();
-  const Flow& flow = flows.at(wanted.lane.flow_slot);
+  const Flow& flow = flows_->at(wanted.lane.flow_slot);
   return {.status = TokenStatus::kOk,
           .token_id = books_->IdOf(entry),
           .fence = Fence{entry.fence},
-          .now_calls = flows.LaneOf(flow, wanted.lane.key_slot).now_calls,
-          .level = flows.LevelOf(flow, wanted.lane.key_slot),
+          .now_calls = flows_->LaneOf(flow, wanted.lane.key_slot).now_calls,
+          .level = flows_->LevelOf(flow, wanted.lane.key_slot),
           .hold_ms = entry.deadline_ms - step.now.ms,
           .terms = flow.terms()};
 }
@@ -210,21 +178,20 @@ AcquireAnswer Admission::Grant(const Step& step, const NewToken& wanted) {
 AcquireAnswer Admission::RefuseIfKnown(const AcquireRequest& request, TokenStatus status,
                                        RefusedBy limit) {
   const FlowKey key = request.key();
-  FlowSlot slot = books_->flows().Find(key);
-  if (slot == kNoFlow) slot = books_->flows().Find({key.id, OtherThan(key.kind)});
+  FlowSlot slot = flows_->Find(key);
+  if (slot == kNoFlow) slot = flows_->Find({key.id, OtherThan(key.kind)});
   if (slot == kNoFlow) return {.status = status, .refused_by = limit};
-  return CountRefusal(&books_->flows(), {slot}, status, limit);
+  return CountRefusal(flows_, {slot}, status, limit);
 }
 
 void Admission::GrantSomeWaiters(const Step& step) {
-  WakeList& wake_list = books_->wake_list();
   // An item that is looked at, of a group or a waiter, takes some four looks at tables.
   constexpr uint64_t kLooksPerCost = 4;
   uint32_t left = books_->options().grants_per_call_max;
   uint64_t cost = 0;
-  while (left > 0 && !wake_list.empty()) {
+  while (left > 0 && !wake_list_->empty()) {
     // An entry that ran out of cost puts itself back, behind all others: lanes take turns.
-    const WakeList::Entry next = wake_list.Take();
+    const WakeList::Entry next = wake_list_->Take();
     const uint32_t spent = next.lane.flow_slot != kNoFlow
                                ? GrantWaitersOf(step, next.lane, left)
                                : GrantWaitersIn(step, next.name_space, left);
@@ -232,12 +199,12 @@ void Admission::GrantSomeWaiters(const Step& step) {
     left -= std::min(left, spent);
   }
   books_->looks() += kLooksPerCost * cost;
-  is_behind_ = !wake_list.empty();
+  is_behind_ = !wake_list_->empty();
 }
 
 // A piece of a namespace's lanes, by flow id; returns its cost.
 uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_t cost_max) {
-  Namespace& name_space = books_->flows().name_space(slot);
+  Namespace& name_space = flows_->name_space(slot);
   if (!name_space.to_wake) return 1;  // The namespace was erased, and another has its slot.
   uint32_t cost = 0;
   while (cost < cost_max) {
@@ -246,16 +213,16 @@ uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_
     if (next == name_space.waiting_for_sessions.end()) {
       name_space.to_wake = std::exchange(name_space.wake_again, false);
       name_space.wake_after = {FlowKey{}, kNoKey};
-      if (name_space.to_wake) books_->wake_list().PutBack(slot);
+      if (name_space.to_wake) wake_list_->PutBack(slot);
       return std::max<uint32_t>(1, cost);
     }
     name_space.wake_after = *next;
-    const LaneRef ref{books_->flows().Find(next->first), next->second};
+    const LaneRef ref{flows_->Find(next->first), next->second};
     // A lane that is in the wake list itself is left to that entry.
-    const bool in_list = books_->flows().lane(ref).to_wake;
+    const bool in_list = flows_->lane(ref).to_wake;
     cost += in_list ? 1 : GrantWaitersOf(step, ref, cost_max - cost);
   }
-  books_->wake_list().PutBack(slot);
+  wake_list_->PutBack(slot);
   return cost;
 }
 
@@ -263,11 +230,11 @@ uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_
 // waiter costs, and so does a lane without a waiter to grant: there may be as many lanes as
 // waiters.
 uint32_t Admission::GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_t cost_max) {
-  const KeyTable& keys = books_->flows().keys();
+  const KeyTable& keys = flows_->keys();
   if (ref.key_slot != kNoKey && keys.at(ref.key_slot).flow_slot != ref.flow_slot) {
     return 1;  // The key was erased, and another may have its slot.
   }
-  Lane& lane = books_->flows().lane(ref);
+  Lane& lane = flows_->lane(ref);
   lane.to_wake = false;
   if (lane.waiting() == 0) return 1;
   const uint64_t looks_before = waiting_->queues().looks();
@@ -286,7 +253,7 @@ uint32_t Admission::GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_
       if (first == kNoWaiter) break;
       // Not before one wait has ended: every piece makes progress.
       if (ended > 0 && cost() >= cost_max) {
-        books_->wake_list().Add(ref);
+        wake_list_->Add(ref);
         return cost();
       }
       const uint32_t work = GrantWaiter(step, first);
@@ -300,7 +267,7 @@ uint32_t Admission::GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_
 // Returns how many tokens were looked at; 0: the waiter still waits for room in its lane.
 uint32_t Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
   const Waiter waiter = waiting_->queues().at(slot);
-  Flow& flow = books_->flows().at(waiter.lane.flow_slot);
+  Flow& flow = flows_->at(waiter.lane.flow_slot);
   const RefusedBy limit =
       room_->LimitOf(flow, waiter.lane.key_slot, waiter.session_slot, waiter.count);
   if (limit != RefusedBy::kNone && !flow.shadow) return 0;
@@ -308,12 +275,11 @@ uint32_t Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
   if (waiting_->queues().GroupOf(slot) != nullptr) return groups_->Serve(step, slot);
   // A limit of the server refuses the waiter: no room in its lane would help.
   if (const RefusedBy full = room_->ServerLimit(); full != RefusedBy::kNone) {
-    waiting_->Answer(
-        step, slot,
-        CountRefusal(&books_->flows(), waiter.lane, TokenStatus::kTooManyRequest, full));
+    waiting_->Answer(step, slot,
+                     CountRefusal(flows_, waiter.lane, TokenStatus::kTooManyRequest, full));
     return 1;
   }
-  books_->flows().Count(&flow, [&](FlowCounters* c) {
+  flows_->Count(&flow, [&](FlowCounters* c) {
     ++c->granted_from_queue;
     if (limit != RefusedBy::kNone) ++c->shadow_refused[static_cast<size_t>(limit)];
   });

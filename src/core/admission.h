@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
 #include "core/groups.h"
@@ -23,11 +22,12 @@ namespace nowcalls::core {
 
 class Admission {
  public:
-  Admission(Books* books, Waiting* waiting, Absence* absence, OtherKind* other_kind,
-            const Room* room, Groups* groups)
+  Admission(Books* books, FlowTable* flows, WakeList* wake_list, Waiting* waiting,
+            OtherKind* other_kind, const Room* room, Groups* groups)
       : books_(books),
+        flows_(flows),
+        wake_list_(wake_list),
         waiting_(waiting),
-        absence_(absence),
         other_kind_(other_kind),
         room_(room),
         groups_(groups) {}
@@ -35,12 +35,11 @@ class Admission {
   // See Core.
   std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session_slot,
                                        const AcquireRequest& request, WaitTicket ticket);
-  TokenStatus Cancel(const Step& step, SessionSlot session_slot, uint64_t request_id);
 
   // Works off a bounded piece of the wake list. While a rest waits for OnTime, later calls grant
   // none: the bound holds for all together.
   void GrantWaiters(const Step& step) {
-    if (!is_behind_ && !books_->wake_list().empty()) GrantSomeWaiters(step);
+    if (!is_behind_ && !wake_list_->empty()) GrantSomeWaiters(step);
   }
   // Continues with waiters that a call has left.
   void OnTime(const Step& step) {
@@ -70,8 +69,9 @@ class Admission {
   uint32_t GrantWaiter(const Step& step, WaiterSlot slot);
 
   Books* const books_;
+  FlowTable* const flows_;
+  WakeList* const wake_list_;
   Waiting* const waiting_;
-  Absence* const absence_;
   OtherKind* const other_kind_;
   const Room* const room_;
   Groups* const groups_;

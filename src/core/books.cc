@@ -78,14 +78,14 @@ const Flow* SiblingOf(const Books& books, const Flow& flow) {
 }  // namespace
 
 Books::Books(const CoreOptions& options)
-    : options_(options),
-      ids_(options.token_id_key),
-      flows_(options.token_id_key),
+    : flows_(options.token_id_key),
       tokens_(options.token_id_key),
       history_(options.limits.history_max),
       request_ids_(options.limits.cancels_per_session_max, options.limits.cancels_max),
       wake_list_(&flows_),
-      rates_(options.token_id_key, options.limits.param_value_bytes_max) {
+      rates_(options.token_id_key, options.limits.param_value_bytes_max),
+      options_(options),
+      ids_(options.token_id_key) {
   flows_.SetGuards(options.guards());
 }
 

@@ -1,6 +1,7 @@
 // Books: the tables that all parts of the core share, and the only ways to change a token.
 //
 // Thread: loop. Only Books begins, moves and ends tokens, with record and sums; it decides nothing.
+// A part with Books reads all tables; those that it changes itself it gets from OpenBooks.
 // Lanes that get room go into the wake list. Invariants:
 //   2: nowCalls of a flow, a key and a session is the sum of count over its live tokens;
 //   5: a token ends once, with a reason;
@@ -49,18 +50,11 @@ class Books {
   // Without effect: token_id_key, history_max, bounds of cancels and values, the expire strategy
   // and its times.
   void SetOptions(const CoreOptions& options);
-  FlowTable& flows() { return flows_; }
   const FlowTable& flows() const { return flows_; }
-  SessionTable& sessions() { return sessions_; }
   const SessionTable& sessions() const { return sessions_; }
-  TokenTable& tokens() { return tokens_; }
   const TokenTable& tokens() const { return tokens_; }
-  History& history() { return history_; }
   const History& history() const { return history_; }
-  RequestIds& request_ids() { return request_ids_; }
   const RequestIds& request_ids() const { return request_ids_; }
-  WakeList& wake_list() { return wake_list_; }
-  RateTable& rates() { return rates_; }
   const RateTable& rates() const { return rates_; }
   const DeadlineCounter& deadlines() const { return deadlines_; }
   const TokenIds& ids() const { return ids_; }
@@ -108,26 +102,41 @@ class Books {
   // The seal of the next batch.
   ledger::Seal NextSeal(int64_t now_ms);
 
- private:
-  void CountOutOfKey(KeySlot slot, uint32_t count);
-
-  CoreOptions options_;
-  const TokenIds ids_;
+ protected:
   FlowTable flows_;
   SessionTable sessions_;
   TokenTable tokens_;
-  DeadlineCounter deadlines_;
   History history_;
   RequestIds request_ids_;
   WakeList wake_list_;
   RateTable rates_;
 
+ private:
+  void CountOutOfKey(KeySlot slot, uint32_t count);
+
+  CoreOptions options_;
+  const TokenIds ids_;
+  DeadlineCounter deadlines_;
   uint64_t next_fence_ = 1;
   uint64_t first_fence_ = 1;
   uint64_t batch_number_ = 0;
   uint64_t live_count_sum_ = 0;
   uint64_t live_fence_sum_ = 0;
   mutable uint64_t looks_ = 0;  // Of those who only read, too.
+};
+
+// Books for their owner, who gives each part the tables that it changes.
+class OpenBooks : public Books {
+ public:
+  using Books::Books;
+
+  FlowTable* flows() { return &flows_; }
+  SessionTable* sessions() { return &sessions_; }
+  TokenTable* tokens() { return &tokens_; }
+  History* history() { return &history_; }
+  RequestIds* request_ids() { return &request_ids_; }
+  WakeList* wake_list() { return &wake_list_; }
+  RateTable* rates() { return &rates_; }
 };
 
 }  // namespace nowcalls::core

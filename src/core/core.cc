@@ -52,34 +52,38 @@ struct Core::Parts {
   explicit Parts(const CoreOptions& options) : books(options) {}
 
   Notices notices;
-  Books books;
-  // The tables of Books.
+  OpenBooks books;
+  // What parts read of it, and what they change.
   const Limits* const limits = &books.options().limits;
-  FlowTable* const flows = &books.flows();
-  SessionTable* const sessions = &books.sessions();
-  TokenTable* const tokens = &books.tokens();
   const TokenIds* const ids = &books.ids();
-  RequestIds* const request_ids = &books.request_ids();
-  WakeList* const wake_list = &books.wake_list();
+  FlowTable* const flows = books.flows();
+  SessionTable* const sessions = books.sessions();
+  TokenTable* const tokens = books.tokens();
+  RequestIds* const request_ids = books.request_ids();
+  WakeList* const wake_list = books.wake_list();
+  RateTable* const rate_table = books.rates();
+  History* const history = books.history();
   uint64_t* const looks = &books.looks();
 
   MassExpiry mass_expiry{books.options(), sessions, &notices};
   ExpireJudge judge{books.options(), flows, sessions, tokens, ids, &mass_expiry};
-  Absence absence{&books, &mass_expiry, &judge, &notices};
+  Absence absence{&books, sessions, tokens, &mass_expiry, &judge, &notices};
   Sweep sweep{&books, &absence, &judge, &notices};
-  Holding holding{&books, &absence};
   Reclaims reclaims{flows, sessions, tokens, ids, looks, &absence, &notices};
   Waiting waiting{limits, flows, sessions, request_ids, wake_list, looks};
-  Presence presence{&books, &absence, &waiting, &notices};
+  Holding holding{&books, flows, tokens, request_ids, &waiting, &absence};
+  Presence presence{&books, flows, sessions, wake_list, &absence, &waiting, &notices};
   OtherKind other_kind{flows, &notices};
   Room room{limits, flows, tokens};
-  Rates rates{flows, &books.rates(), &other_kind};
-  Groups groups{&books, &waiting, &other_kind, &room, &rates};
-  Admission admission{&books, &waiting, &absence, &other_kind, &room, &groups};
-  RuleBook rule_book{&books, &waiting, &absence, &notices};
+  Rates rates{flows, rate_table, &other_kind};
+  Groups groups{&books, flows, wake_list, &waiting, &other_kind, &room, &rates};
+  Admission admission{&books, flows, wake_list, &waiting, &other_kind, &room, &groups};
+  RuleBook rule_book{&books, flows, rate_table, &waiting, &absence, &notices};
   Listings listings{limits, flows, sessions, tokens, looks};
-  Seals seals{&books};
-  std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
+  Seals seals{&books, history};
+  // Null after FinishLoad.
+  std::unique_ptr<Loading> loading =
+      std::make_unique<Loading>(&books, flows, sessions, tokens, rate_table, history);
 };
 
 Core::Core(const CoreOptions& options) : parts_(std::make_unique<Parts>(options)) {}
@@ -112,7 +116,7 @@ Result<HelloAnswer> Core::Hello(const Step& step, const HelloRequest& request) {
 }
 
 void Core::Heard(SessionSlot session, Instant now) {
-  parts_->books.sessions().at(session).last_message_ms = now.ms;
+  parts_->sessions->at(session).last_message_ms = now.ms;
 }
 
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
@@ -136,7 +140,7 @@ std::optional<AcquireAllAnswer> Core::AcquireAll(const Step& step, SessionSlot s
 
 TokenStatus Core::Cancel(const Step& step, SessionSlot session, uint64_t request_id) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->admission.Cancel(step, session, request_id);
+  return parts_->holding.Cancel(step, session, request_id);
 }
 
 void Core::DropWaiters(const Step& step, uint32_t owner) {
@@ -147,12 +151,12 @@ void Core::DropWaiters(const Step& step, uint32_t owner) {
 // Without GrantsAtEnd: every waiter is answered, so no room can be granted to one.
 void Core::CloseQueues(const Step& step) {
   parts_->waiting.Close(step);
-  parts_->books.rates().SaveAll(step.now.ms, step.batch);
+  parts_->rate_table->SaveAll(step.now.ms, step.batch);
 }
 
 std::vector<LateAnswer> Core::TakeLateAnswers() { return parts_->waiting.TakeLateAnswers(); }
 
-std::vector<Loss> Core::TakeLosses() { return parts_->books.sessions().TakeLosses(); }
+std::vector<Loss> Core::TakeLosses() { return parts_->sessions->TakeLosses(); }
 
 bool Core::has_late_answers() const { return parts_->waiting.has_late_answers(); }
 
@@ -214,7 +218,7 @@ Result<DrainPage> Core::DrainNamespace(const Step& step, const NamespacePiece& p
 void Core::SetDiskLow(bool low) {
   parts_->room.SetDiskLow(low);
   parts_->rule_book.SetDiskLow(low);
-  parts_->books.rates().SetDiskLow(low);
+  parts_->rate_table->SetDiskLow(low);
 }
 
 Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets) {
@@ -230,14 +234,14 @@ void Core::OnTime(const Step& step) {
   // Waiters: grants left by earlier calls come before time-outs.
   parts_->admission.OnTime(step);
   parts_->waiting.Expire(step, kWaitersPerTimeStep);
-  parts_->books.request_ids().ForgetCancelled(step.now.ms, kCancelsPerTimeStep);
+  parts_->request_ids->ForgetCancelled(step.now.ms, kCancelsPerTimeStep);
   // Due tokens. Both parts share the batch's room for them (Step::due_max).
   parts_->sweep.OnTime(step);
   parts_->absence.OnTime(step);
   // Tables that are trimmed or saved piece by piece.
-  parts_->books.history().DropSurplus(kHistoryPerTimeStep, step.batch);
+  parts_->history->DropSurplus(kHistoryPerTimeStep, step.batch);
   parts_->listings.ForgetIdle(step.now);
-  parts_->books.rates().SaveDue(step.now.ms, kRateRecordsPerTimeStep, step.batch);
+  parts_->rate_table->SaveDue(step.now.ms, kRateRecordsPerTimeStep, step.batch);
 }
 
 Instant Core::NextDeadline(bool has_room) const {

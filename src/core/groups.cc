@@ -70,7 +70,7 @@ std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot se
   }
 
   // 2. Refusals that no wait helps.
-  const Lanes lanes(&books_->flows(), &items);
+  const Lanes lanes(flows_, &items);
   if (auto refused = FindLanes(step, &items, /*is_new=*/true)) return refused;
   if (const RefusedBy full = ServerLimit(items); full != RefusedBy::kNone) {
     return RefuseAll(items, TokenStatus::kTooManyRequest, full);
@@ -92,7 +92,7 @@ std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot se
                            .wait_ms = request.wait_ms,
                            .request_id = request.request_id,
                            .hold_ms = request.hold_ms};
-  const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(in_way->lane.flow_slot), one);
+  const int64_t wait_ms = waiting_->WaitMsOf(flows_->at(in_way->lane.flow_slot), one);
   if (wait_ms == 0) return Refuse(*in_way, TokenStatus::kBlocked, in_way->limit);
   WaitingGroup group = ToKeep(items);
   if (!waiting_->HasRoomFor(in_way->lane, ticket.owner, WaitQueues::BytesOf(group))) {
@@ -108,7 +108,7 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
   // The items' params lie in the group, which ends with the wait.
   Items items = ItemsOf(*waiting_->queues().GroupOf(slot));
   const auto cost = static_cast<uint32_t>(items.size());
-  const Lanes lanes(&books_->flows(), &items);
+  const Lanes lanes(flows_, &items);
   // Rules of other lanes may have been removed or drained during the wait.
   if (auto refused = FindLanes(step, &items, /*is_new=*/false)) {
     waiting_->AnswerAll(step, slot, *std::move(refused));
@@ -132,8 +132,8 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
     return cost;
   }
   // The grant comes before the answer: it reads params from the group, which ends with the wait.
-  books_->flows().Count(&books_->flows().at(waiter.lane.flow_slot),
-                        [](FlowCounters* c) { ++c->granted_from_queue; });
+  flows_->Count(&flows_->at(waiter.lane.flow_slot),
+                [](FlowCounters* c) { ++c->granted_from_queue; });
   AcquireAllAnswer granted = Grant(
       step, {waiter.session_slot, waiter.request_id, waiter.hold_ms, waiter.prioritized}, items);
   waiting_->AnswerAll(step, slot, std::move(granted));
@@ -217,7 +217,6 @@ AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_sl
                                         const Items& items, uint64_t request_id) {
   AcquireAllAnswer answer{.status = TokenStatus::kOk,
                           .tokens = std::vector<GrantedToken>(items.size())};
-  const FlowTable& flows = books_->flows();
   const TokenTable& tokens = books_->tokens();
   size_t found = 0;
   bool others = false;
@@ -225,8 +224,8 @@ AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_sl
     const TokenEntry& entry = tokens.at(slot);
     const KeySlot key = tokens.KeyOf(slot);
     std::optional<Param> param;
-    if (key != kNoKey) param = flows.keys().at(key).value.view();
-    const FlowId flow = flows.at(entry.flow_slot).id;
+    if (key != kNoKey) param = flows_->keys().at(key).value.view();
+    const FlowId flow = flows_->at(entry.flow_slot).id;
     const auto item = std::find_if(items.begin(), items.end(), [&](const Item& i) {
       return !i.rate && i.flow == flow && i.param == param && i.count == entry.count;
     });
@@ -237,7 +236,7 @@ AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_sl
     ++found;
     answer.tokens[item->position] = {books_->IdOf(entry), Fence{entry.fence},
                                      std::max<int64_t>(0, entry.deadline_ms - step.now.ms),
-                                     flows.at(entry.flow_slot).terms()};
+                                     flows_->at(entry.flow_slot).terms()};
   });
   if (!others && found == CountTokens(items)) return answer;
   return RefuseAll(items, TokenStatus::kBadRequest, RefusedBy::kRequestId);
@@ -260,9 +259,9 @@ bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& item
     return true;
   }
   const AcquireAnswer superseded =
-      CountRefusal(&books_->flows(), waiter.lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
+      CountRefusal(flows_, waiter.lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
   const int64_t wait_ms = waiting_->WaitMsOf(
-      books_->flows().at(waiter.lane.flow_slot),
+      flows_->at(waiter.lane.flow_slot),
       {.flow = {}, .prioritized = request.prioritized, .wait_ms = request.wait_ms});
   if (wait_ms == 0) {
     waiting_->Answer(step, slot, superseded);
@@ -284,24 +283,23 @@ std::optional<AcquireAllAnswer> Groups::FindLanes(const Step& step, Items* items
 
 std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, bool is_new) {
   // The rule. The refusal of an item of the wrong kind is counted under the other rule.
-  FlowTable& flows = books_->flows();
-  const FlowSlot slot = flows.Find(item->key());
-  if (slot == kNoFlow || !flows.at(slot).active()) {
-    item->lane = {FindOther(flows, item->key())};
+  const FlowSlot slot = flows_->Find(item->key());
+  if (slot == kNoFlow || !flows_->at(slot).active()) {
+    item->lane = {FindOther(*flows_, item->key())};
     if (item->lane.flow_slot != kNoFlow) {
       return Refuse(*item, TokenStatus::kBadRequest, RefusedBy::kParam);
     }
     return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item->flow};
   }
   // The lane: the flow's, or that of the value. Rates have no lane of their own.
-  Flow& flow = flows.at(slot);
+  Flow& flow = flows_->at(slot);
   item->lane = {slot};
   if (flow.keyed && !item->rate) {
-    if (flows.keys().size() >= books_->options().limits.keys_max &&
-        flows.keys().Find(slot, *item->param) == kNoKey) {
+    if (flows_->keys().size() >= books_->options().limits.keys_max &&
+        flows_->keys().Find(slot, *item->param) == kNoKey) {
       return Refuse(*item, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
     }
-    item->lane.key_slot = flows.FindOrAddKey(slot, *item->param);
+    item->lane.key_slot = flows_->FindOrAddKey(slot, *item->param);
   }
   // A group that has waited was counted, by kind and by the guard, when it came.
   if (is_new && item->rate) {
@@ -327,7 +325,7 @@ RefusedBy Groups::ServerLimit(const Items& items) const {
 std::optional<AcquireAllAnswer> Groups::FindOverLevel(const Step& step, SessionSlot session_slot,
                                                       Items* items) {
   for (Item& item : *items) {
-    const Flow& flow = books_->flows().at(item.lane.flow_slot);
+    const Flow& flow = flows_->at(item.lane.flow_slot);
     if (flow.shadow) continue;
     if (item.rate) {
       if (rates_->MayEverPass(WishOf(item, /*prioritized=*/false))) continue;
@@ -353,7 +351,7 @@ std::optional<AcquireAllAnswer> Groups::AskRates(const Step& step, bool prioriti
     if (!item.rate) continue;
     const Rates::Wish wish = WishOf(item, prioritized);
     item.asked = rates_->Ask(step, wish);
-    const bool shadow = books_->flows().at(item.lane.flow_slot).shadow;
+    const bool shadow = flows_->at(item.lane.flow_slot).shadow;
     if (item.asked.status == TokenStatus::kBlocked && !shadow) return RefuseRate(step, item);
   }
   return std::nullopt;
@@ -375,7 +373,7 @@ const Groups::Item* Groups::FirstInTheWay(SessionSlot session_slot, bool priorit
                                           Items* items) {
   for (Item& item : *items) {
     if (item.rate) continue;
-    const Flow& flow = books_->flows().at(item.lane.flow_slot);
+    const Flow& flow = flows_->at(item.lane.flow_slot);
     item.limit = room_->LimitOf(flow, item.lane.key_slot, session_slot, item.count);
     if (item.limit == RefusedBy::kNone && item.lane != standing_in &&
         waiting_->AreAhead(item.lane, prioritized, number)) {
@@ -405,10 +403,10 @@ AcquireAllAnswer Groups::Grant(const Step& step, const Terms& terms, const Items
 }
 
 GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item& item) {
-  Flow& flow = books_->flows().at(item.lane.flow_slot);
+  Flow& flow = flows_->at(item.lane.flow_slot);
   if (item.limit != RefusedBy::kNone) {
     const auto limit = static_cast<size_t>(item.limit);
-    books_->flows().Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    flows_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
   }
   const TokenSlot token = books_->IssueToken(step, {.session_slot = terms.session_slot,
                                                     .lane = item.lane,
@@ -416,13 +414,13 @@ GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item
                                                     .request_id = terms.request_id,
                                                     .hold_ms = terms.hold_ms});
   // Now at its cap, the session may have waiters that no longer stop the others.
-  if (flow.held_by_session != nullptr) books_->wake_list().Add(item.lane);
+  if (flow.held_by_session != nullptr) wake_list_->Add(item.lane);
   const TokenEntry& entry = books_->tokens().at(token);
   return {books_->IdOf(entry), Fence{entry.fence}, entry.deadline_ms - step.now.ms, flow.terms()};
 }
 
 AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy limit) {
-  const AcquireAnswer one = CountRefusal(&books_->flows(), item.lane, status, limit);
+  const AcquireAnswer one = CountRefusal(flows_, item.lane, status, limit);
   AcquireAllAnswer answer{
       .status = status, .refused_by = limit, .flow = item.flow, .now_calls = 0, .level = 0};
   if (!item.rate) {
@@ -435,8 +433,8 @@ AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy 
 
 // A refusal by no single rule. Counted under the first item's flow, if that exists.
 AcquireAllAnswer Groups::RefuseAll(const Items& items, TokenStatus status, RefusedBy limit) {
-  const FlowSlot slot = books_->flows().Find(items.front().key());
-  if (slot != kNoFlow) CountRefusal(&books_->flows(), {slot}, status, limit);
+  const FlowSlot slot = flows_->Find(items.front().key());
+  if (slot != kNoFlow) CountRefusal(flows_, {slot}, status, limit);
   return {.status = status, .refused_by = limit};
 }
 

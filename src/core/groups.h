@@ -29,8 +29,15 @@ namespace nowcalls::core {
 
 class Groups {
  public:
-  Groups(Books* books, Waiting* waiting, OtherKind* other_kind, const Room* room, Rates* rates)
-      : books_(books), waiting_(waiting), other_kind_(other_kind), room_(room), rates_(rates) {}
+  Groups(Books* books, FlowTable* flows, WakeList* wake_list, Waiting* waiting,
+         OtherKind* other_kind, const Room* room, Rates* rates)
+      : books_(books),
+        flows_(flows),
+        wake_list_(wake_list),
+        waiting_(waiting),
+        other_kind_(other_kind),
+        room_(room),
+        rates_(rates) {}
 
   // See Core.
   std::optional<AcquireAllAnswer> Acquire(const Step& step, SessionSlot session_slot,
@@ -80,6 +87,8 @@ class Groups {
   AcquireAllAnswer RefuseAll(const Items& items, TokenStatus status, RefusedBy limit);
 
   Books* const books_;
+  FlowTable* const flows_;
+  WakeList* const wake_list_;
   Waiting* const waiting_;
   OtherKind* const other_kind_;
   const Room* const room_;

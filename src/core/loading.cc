@@ -44,8 +44,8 @@ void Loading::ExpectSeal(const ledger::Seal& seal) {
   // A damaged count must not ask for more memory than a full server has.
   const uint32_t tokens_max = books_->options().limits.tokens_max;
   const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(seal.live_tokens, tokens_max));
-  tokens_.Reserve(bounded);
-  books_->tokens().Reserve(bounded);
+  order_.Reserve(bounded);
+  tokens_->Reserve(bounded);
 }
 
 ledger::ClockMark Loading::Believed(ledger::ClockMark mark) {
@@ -59,8 +59,7 @@ Status Loading::LoadNamespace(const ledger::NamespaceEntry& entry) {
   if (const Status source = CheckRuleSource(entry.source); !source.ok()) {
     return Status::Corruption(name + ": its source " + source.message());
   }
-  FlowTable& flows = books_->flows();
-  Namespace& name_space = flows.name_space(flows.FindOrAddNamespace(entry.name_space));
+  Namespace& name_space = flows_->name_space(flows_->FindOrAddNamespace(entry.name_space));
   if (!name_space.source.empty()) return Status::Corruption(name + " is in the ledger twice");
   name_space.source = entry.source;
   return {};
@@ -74,29 +73,27 @@ Status Loading::LoadRule(const ledger::RuleEntry& entry) {
   if (rule->flow_id != entry.flow) {
     return Status::Corruption(where + ": holds flowId " + std::to_string(rule->flow_id.value));
   }
-  FlowTable& flows = books_->flows();
-  const FlowSlot slot = flows.FindOrAdd(rule->key());
-  Flow& flow = flows.at(slot);
+  const FlowSlot slot = flows_->FindOrAdd(rule->key());
+  Flow& flow = flows_->at(slot);
   // The two kinds of an id are two flows; a second rule of one kind is damage.
   if (flow.rule != nullptr) {
     return Status::Corruption(where + ": another rule of its kind has the flowId too");
   }
-  flows.SetRule(slot, flows.FindOrAddNamespace(entry.name_space), *rule,
-                books_->options().resource_timeout_factor);
+  flows_->SetRule(slot, flows_->FindOrAddNamespace(entry.name_space), *rule,
+                  books_->options().resource_timeout_factor);
   books_->TrackSessions(&flow);
   // A removed rule stays for its tokens; CheckRemovedRules sees whether it has any.
-  if (!ledger::IsInForce(entry.state)) flows.MarkRemoved(slot);
+  if (!ledger::IsInForce(entry.state)) flows_->MarkRemoved(slot);
   flow.draining = entry.state == ledger::RuleState::kDraining;
   return {};
 }
 
 Status Loading::LoadSession(const ledger::Session& session) {
-  SessionTable& sessions = books_->sessions();
-  const NamespaceSlot name_space = books_->flows().FindOrAddNamespace(session.name_space);
+  const NamespaceSlot name_space = flows_->FindOrAddNamespace(session.name_space);
   const bool named = session.kind == ledger::SessionKind::kNamed;
-  if (sessions.FindById(session.id) != kNoSession ||
+  if (sessions_->FindById(session.id) != kNoSession ||
       (named &&
-       sessions.FindNamed(name_space, session.client_id, session.instance) != kNoSession)) {
+       sessions_->FindNamed(name_space, session.client_id, session.instance) != kNoSession)) {
     const std::string instance =
         session.instance == 0 ? "" : ", instance " + std::to_string(session.instance);
     return Status::Corruption("session " + std::to_string(session.id.value) + " (client " +
@@ -109,12 +106,12 @@ Status Loading::LoadSession(const ledger::Session& session) {
   const bool may_be_sentinels = found_.version < kFirstFormatWithKinds && !named;
   const auto kind = may_be_sentinels ? ledger::SessionKind::kSentinel : session.kind;
   const SessionSlot slot =
-      sessions.Add(session.id, kind, name_space, session.client_id, session.instance, opened_ms);
+      sessions_->Add(session.id, kind, name_space, session.client_id, session.instance, opened_ms);
   // Offline since before the restart: Absence::Begin sets the moment.
-  sessions.at(slot).in_ledger = true;
-  sessions.at(slot).from_before_restart = true;
-  ++books_->flows().name_space(name_space).sessions;
-  sessions_.emplace(session.id.value, slot);
+  sessions_->at(slot).in_ledger = true;
+  sessions_->at(slot).from_before_restart = true;
+  ++flows_->name_space(name_space).sessions;
+  session_slots_.emplace(session.id.value, slot);
   return {};
 }
 
@@ -126,14 +123,14 @@ Status Loading::LoadHistory(ledger::HistoryBlock block) {
     });
     last_end_ms_ = entry.ended_ms = std::max(last_end_ms_, ended_ms);
   }
-  return books_->history().Load(std::move(block));
+  return history_->Load(std::move(block));
 }
 
 Status Loading::LoadRate(const ledger::RateBucket& bucket) {
   const FlowId flow = bucket.key.flow;
-  const FlowSlot slot = books_->flows().Find({flow, FlowKind::kFlow});
+  const FlowSlot slot = flows_->Find({flow, FlowKind::kFlow});
   // Windows are dropped with the rule, so one without a rule is damage.
-  if (slot == kNoFlow || books_->flows().at(slot).rule == nullptr) {
+  if (slot == kNoFlow || flows_->at(slot).rule == nullptr) {
     return Status::Corruption("flow " + std::to_string(flow.value) +
                               " has a window of calls a second, but its rule is missing");
   }
@@ -141,7 +138,7 @@ Status Loading::LoadRate(const ledger::RateBucket& bucket) {
   const bool has_come = times_.HasCome(bucket.key.begin_ms, [flow] {
     return "calls a second of flow " + std::to_string(flow.value) + " are";
   });
-  books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket, has_come);
+  rates_->Load(slot, *flows_->at(slot).rule, bucket, has_come);
   return {};
 }
 
@@ -151,8 +148,8 @@ Status Loading::LoadToken(const ledger::Token& token) {
                               ": its deadline is beyond what a rule can make it");
   }
   // Sessions and rules were loaded before: a token without them is damage.
-  const auto session = sessions_.find(token.session.value);
-  if (session == sessions_.end()) {
+  const auto session = session_slots_.find(token.session.value);
+  if (session == session_slots_.end()) {
     return Status::Corruption(TokenText(token) + ": its session " +
                               std::to_string(token.session.value) + " is missing");
   }
@@ -161,9 +158,8 @@ Status Loading::LoadToken(const ledger::Token& token) {
     return Status::Corruption(FlowText({token.flow, FlowKindIf(token.param.has_value())}) +
                               " has tokens, but its rule is missing");
   }
-  TokenTable& tokens = books_->tokens();
-  const TokenSlot slot = tokens.InsertLoaded(token.fence.value);
-  TokenEntry& entry = tokens.at(slot);
+  const TokenSlot slot = tokens_->InsertLoaded(token.fence.value);
+  TokenEntry& entry = tokens_->at(slot);
   entry.deadline_ms = token.key.deadline_ms;
   entry.family = static_cast<uint8_t>(token.key.family);
   entry.issued_ms =
@@ -173,15 +169,15 @@ Status Loading::LoadToken(const ledger::Token& token) {
   entry.session_slot = session->second;
   // The ledger has only the deadline. If another rule or the expire strategy set it, the begin of
   // the hold is not exact; only late releases are told by it.
-  entry.SetHeldSince(entry.deadline_ms - books_->flows().at(flow_slot).hold_ms);
-  if (token.request_id != 0) tokens.SetLoadedRequest(slot, token.request_id);
+  entry.SetHeldSince(entry.deadline_ms - flows_->at(flow_slot).hold_ms);
+  if (token.request_id != 0) tokens_->SetLoadedRequest(slot, token.request_id);
   if (token.param.has_value()) {
-    tokens.SetKey(slot, books_->flows().FindOrAddKey(flow_slot, token.param->view()));
+    tokens_->SetKey(slot, flows_->FindOrAddKey(flow_slot, token.param->view()));
   }
   // Finish compares these sums with the seal, and checks the ids.
   books_->CountIn(slot);
   fence_sum_ += token.fence.value;
-  tokens_.Add(token.fence.value, slot);
+  order_.Add(token.fence.value, slot);
   unchecked_ids_.emplace_back(token.key.id, slot);
   return unchecked_ids_.size() < kIdsTogether ? Status::Ok() : CheckIds();
 }
@@ -189,16 +185,15 @@ Status Loading::LoadToken(const ledger::Token& token) {
 // The flow of the token's kind. In formats without kinds the id may have only a rule of the other
 // kind; then a stand-in that counts as removed is made. kNoFlow: no rule at all.
 FlowSlot Loading::FlowOf(const ledger::Token& token) {
-  FlowTable& flows = books_->flows();
   const FlowKey key{token.flow, FlowKindIf(token.param.has_value())};
-  const FlowSlot found = flows.Find(key);
+  const FlowSlot found = flows_->Find(key);
   if (found != kNoFlow || found_.version >= kFirstFormatWithKinds) return found;
-  const FlowSlot other = flows.Find({key.id, OtherThan(key.kind)});
+  const FlowSlot other = flows_->Find({key.id, OtherThan(key.kind)});
   if (other == kNoFlow) return kNoFlow;
-  const FlowSlot slot = flows.FindOrAdd(key);
-  flows.SetRule(slot, flows.at(other).name_space, StandInRule(*flows.at(other).rule),
-                books_->options().resource_timeout_factor);
-  flows.MarkRemoved(slot);
+  const FlowSlot slot = flows_->FindOrAdd(key);
+  flows_->SetRule(slot, flows_->at(other).name_space, StandInRule(*flows_->at(other).rule),
+                  books_->options().resource_timeout_factor);
+  flows_->MarkRemoved(slot);
   stand_ins_.push_back(key);
   return slot;
 }
@@ -206,9 +201,9 @@ FlowSlot Loading::FlowOf(const ledger::Token& token) {
 // Damage that the ledger's checksums do not show: an id that is not that of its fence.
 Status Loading::CheckIds() {
   for (const auto& [id, slot] : unchecked_ids_) {
-    const TokenEntry& entry = books_->tokens().at(slot);
+    const TokenEntry& entry = tokens_->at(slot);
     if (books_->ids().IsIdOf(id, Fence{entry.fence})) continue;
-    return Status::Corruption(TokenText(id, books_->flows().at(entry.flow_slot).id) +
+    return Status::Corruption(TokenText(id, flows_->at(entry.flow_slot).id) +
                               ": its id does not belong to fence " + std::to_string(entry.fence));
   }
   unchecked_ids_.clear();
@@ -236,37 +231,35 @@ Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
 
 // Here, with all tokens in order, a fence or request id that two tokens share shows.
 Status Loading::IndexTokens() {
-  const PopulatedVector<FenceAndSlot>& by_fence = tokens_.Sort();
+  const PopulatedVector<FenceAndSlot>& by_fence = order_.Sort();
   const auto twin = std::adjacent_find(
       by_fence.begin(), by_fence.end(),
       [](const FenceAndSlot& a, const FenceAndSlot& b) { return a.first == b.first; });
   if (twin != by_fence.end()) {
     return Status::Corruption(TokenText(*books_, twin->second) + " is in the ledger twice");
   }
-  const TokenSlot repeated = books_->tokens().IndexLoaded();
+  const TokenSlot repeated = tokens_->IndexLoaded();
   if (repeated == kNoToken) return {};
   return Status::Corruption(TokenText(*books_, repeated) + " has the request id " +
-                            std::to_string(books_->tokens().RequestIdOf(repeated)) +
+                            std::to_string(tokens_->RequestIdOf(repeated)) +
                             " of another token of its session");
 }
 
 // The ledger has tokens by deadline; listings need them by age, which is by fence.
 void Loading::LinkTokens() {
-  const PopulatedVector<FenceAndSlot>& by_fence = tokens_.sorted();
-  TokenTable& tokens = books_->tokens();
+  const PopulatedVector<FenceAndSlot>& by_fence = order_.sorted();
   for (size_t i = 0; i < by_fence.size(); ++i) {
-    if (i + kAhead < by_fence.size()) tokens.PrefetchAt(by_fence[i + kAhead].second);
+    if (i + kAhead < by_fence.size()) tokens_->PrefetchAt(by_fence[i + kAhead].second);
     const TokenSlot slot = by_fence[i].second;
-    const TokenEntry& entry = tokens.at(slot);
-    tokens.Link(slot, &books_->flows().at(entry.flow_slot).tokens,
-                &books_->sessions().at(entry.session_slot).tokens);
+    const TokenEntry& entry = tokens_->at(slot);
+    tokens_->Link(slot, &flows_->at(entry.flow_slot).tokens,
+                  &sessions_->at(entry.session_slot).tokens);
   }
 }
 
 Status Loading::CheckRemovedRules() {
-  const FlowTable& flows = books_->flows();
-  for (const auto& [key, slot] : flows.by_key()) {
-    if (!flows.at(slot).removed || flows.at(slot).tokens.size > 0) continue;
+  for (const auto& [key, slot] : flows_->by_key()) {
+    if (!flows_->at(slot).removed || flows_->at(slot).tokens.size > 0) continue;
     // In formats without kinds, tokens of the other kind kept the rule: the first batch erases it.
     const FlowKey other{key.id, OtherThan(key.kind)};
     if (std::find(stand_ins_.begin(), stand_ins_.end(), other) != stand_ins_.end()) {
@@ -280,7 +273,7 @@ Status Loading::CheckRemovedRules() {
 }
 
 Status Loading::CheckSums(const ledger::Seal& seal) const {
-  const uint64_t tokens = books_->tokens().size();
+  const uint64_t tokens = tokens_->size();
   if (tokens == seal.live_tokens && books_->live_count_sum() == seal.live_count_sum &&
       fence_sum_ == seal.live_fence_sum) {
     return {};
@@ -295,9 +288,8 @@ Status Loading::CheckSums(const ledger::Seal& seal) const {
 // A namespace's source is recorded with its rules and forgotten with the last, so without rules
 // they were lost.
 Status Loading::CheckNamespacesHaveRules() const {
-  const FlowTable& flows = books_->flows();
-  for (uint32_t i = 0; i < flows.namespace_slots(); ++i) {
-    const Namespace& name_space = flows.name_space(NamespaceSlot(i));
+  for (uint32_t i = 0; i < flows_->namespace_slots(); ++i) {
+    const Namespace& name_space = flows_->name_space(NamespaceSlot(i));
     if (name_space.source.empty() || !name_space.rule_keys.empty()) continue;
     return Status::Corruption("namespace " + name_space.name + " takes its rules from " +
                               name_space.source + ", but they are missing");
@@ -306,8 +298,8 @@ Status Loading::CheckNamespacesHaveRules() const {
 }
 
 Status Loading::CheckNumbers(uint64_t next_fence) const {
-  const PopulatedVector<FenceAndSlot>& by_fence = tokens_.sorted();
-  const auto& by_id = books_->sessions().by_id();
+  const PopulatedVector<FenceAndSlot>& by_fence = order_.sorted();
+  const auto& by_id = sessions_->by_id();
   // Sessions take their ids from the fences.
   const uint64_t newest_token = by_fence.empty() ? 0 : by_fence.back().first;
   const uint64_t newest_session = by_id.empty() ? 0 : by_id.rbegin()->first;
@@ -319,7 +311,7 @@ Status Loading::CheckNumbers(uint64_t next_fence) const {
 // Each end of the history has happened: id and fence agree, lie below the bound, and no such token
 // lives.
 Status Loading::CheckHistory(uint64_t next_fence) const {
-  for (const ledger::HistoryBlock& block : books_->history().blocks()) {
+  for (const ledger::HistoryBlock& block : history_->blocks()) {
     for (const ledger::HistoryEntry& entry : block) {
       NOWCALLS_RETURN_IF_ERROR(CheckEnded(entry, next_fence));
     }
@@ -339,7 +331,7 @@ Status Loading::CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fenc
     return corrupt("has a fence or session number that is not below the sealed bound " +
                    std::to_string(next_fence));
   }
-  if (books_->tokens().Find(entry.fence.value) != kNoToken) {
+  if (tokens_->Find(entry.fence.value) != kNoToken) {
     return corrupt("tells of its end, but the token is live");
   }
   return {};

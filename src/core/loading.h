@@ -31,7 +31,14 @@ struct FirstRecords {
 
 class Loading {
  public:
-  explicit Loading(Books* books) : books_(books) {}
+  Loading(Books* books, FlowTable* flows, SessionTable* sessions, TokenTable* tokens,
+          RateTable* rates, History* history)
+      : books_(books),
+        flows_(flows),
+        sessions_(sessions),
+        tokens_(tokens),
+        rates_(rates),
+        history_(history) {}
 
   void SetFormat(const ledger::Format& found) { found_ = found; }
   FirstRecords first_records() const;
@@ -64,16 +71,21 @@ class Loading {
   Status CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const;
 
   Books* const books_;
+  FlowTable* const flows_;
+  SessionTable* const sessions_;
+  TokenTable* const tokens_;
+  RateTable* const rates_;
+  History* const history_;
   ledger::Format found_;
   std::vector<FlowKey> stand_ins_;
   std::vector<FlowKey> idle_;
   FutureTimes times_;
   int64_t last_end_ms_ = 0;  // Of the history.
   bool has_rates_ = false;
-  FenceOrder tokens_;
+  FenceOrder order_;        // Of all tokens.
   uint64_t fence_sum_ = 0;  // Of these.
   std::vector<std::pair<TokenId, TokenSlot>> unchecked_ids_;
-  absl::flat_hash_map<uint64_t, SessionSlot> sessions_;  // By id.
+  absl::flat_hash_map<uint64_t, SessionSlot> session_slots_;  // By id.
 };
 
 }  // namespace nowcalls::core

@@ -25,13 +25,13 @@ Result<HelloAnswer> Presence::Hello(const Step& step, const HelloRequest& reques
     if (!opened.ok()) return opened.status();
     slot = *opened;
   }
-  SessionState& session = books_->sessions().at(slot);
-  Namespace& space = books_->flows().name_space(session.name_space);
+  SessionState& session = sessions_->at(slot);
+  Namespace& space = flows_->name_space(session.name_space);
   // Online again. A share of the namespace's levels is new, so its lanes may have other room.
   if (++session.connections == 1) {
     absence_->CameBack(slot);
     ++space.sessions_online;
-    books_->wake_list().AddNamespace(session.name_space);
+    wake_list_->AddNamespace(session.name_space);
     session.told_of_host = false;
     if (session.client != nullptr && ++session.client->online > 1) {
       WarnOfInstances(request.display_id, session);
@@ -46,20 +46,19 @@ Result<HelloAnswer> Presence::Hello(const Step& step, const HelloRequest& reques
 // An instance is a process: it may come back from another host while its old connection is open.
 // Processes that name none (instance 0) are told apart by their hosts.
 Status Presence::CheckExclusive(const HelloRequest& request) const {
-  const NamespaceSlot space = books_->flows().FindNamespace(request.name_space);
+  const NamespaceSlot space = flows_->FindNamespace(request.name_space);
   if (!request.client_id.has_value() || space == kNoNamespace) return {};
-  const SessionTable& sessions = books_->sessions();
-  const ClientState* const client = sessions.FindClient(space, *request.client_id);
+  const ClientState* const client = sessions_->FindClient(space, *request.client_id);
   if (client == nullptr) return {};
   const std::string whose = "hello: client_id " + std::string(*request.client_id);
-  const SessionSlot own = sessions.FindNamed(space, *request.client_id, request.instance);
-  const bool is_online = own != kNoSession && sessions.at(own).online();
+  const SessionSlot own = sessions_->FindNamed(space, *request.client_id, request.instance);
+  const bool is_online = own != kNoSession && sessions_->at(own).online();
   if (client->online > (is_online ? 1U : 0U)) {
     return Status::AlreadyExists(whose +
                                  " is online as another instance, and options.exclusive is set");
   }
   if (!is_online || request.instance != 0) return {};
-  const std::string_view other = OtherHost(sessions.at(own), HostOf(PeerOf(request.display_id)));
+  const std::string_view other = OtherHost(sessions_->at(own), HostOf(PeerOf(request.display_id)));
   if (other.empty()) return {};
   return Status::AlreadyExists(whose + " is online from " + std::string(other) +
                                " already, and options.exclusive is set");
@@ -68,7 +67,7 @@ Status Presence::CheckExclusive(const HelloRequest& request) const {
 // Warns once, until the client is offline.
 void Presence::WarnOfInstances(std::string_view display_id, const SessionState& session) {
   if (std::exchange(session.client->told, true)) return;
-  const std::string& name_space = books_->flows().name_space(session.name_space).name;
+  const std::string& name_space = flows_->name_space(session.name_space).name;
   notices_->AddIfRoom(
       {.warning = true,
        .topic = LogTopic::kPeer,
@@ -90,7 +89,7 @@ void Presence::WarnIfShared(std::string_view display_id, SessionState* session) 
   const std::string_view host = HostOf(PeerOf(display_id));
   const std::string_view other = OtherHost(*session, host);
   if (other.empty()) return;
-  const std::string& name_space = books_->flows().name_space(session->name_space).name;
+  const std::string& name_space = flows_->name_space(session->name_space).name;
   notices_->AddIfRoom(
       {.warning = true,
        .topic = LogTopic::kPeer,
@@ -105,19 +104,19 @@ void Presence::WarnIfShared(std::string_view display_id, SessionState* session) 
 }
 
 SessionSlot Presence::Find(const HelloRequest& request) const {
-  const NamespaceSlot space = books_->flows().FindNamespace(request.name_space);
+  const NamespaceSlot space = flows_->FindNamespace(request.name_space);
   if (!request.client_id.has_value() || space == kNoNamespace) return kNoSession;
-  return books_->sessions().FindNamed(space, *request.client_id, request.instance);
+  return sessions_->FindNamed(space, *request.client_id, request.instance);
 }
 
 Result<SessionSlot> Presence::Open(const Step& step, const HelloRequest& request) {
   const Limits& limits = books_->options().limits;
-  if (books_->flows().FindNamespace(request.name_space) == kNoNamespace &&
-      books_->flows().namespaces() >= limits.namespaces_max) {
+  if (flows_->FindNamespace(request.name_space) == kNoNamespace &&
+      flows_->namespaces() >= limits.namespaces_max) {
     return Status::ResourceExhausted("the server knows " + std::to_string(limits.namespaces_max) +
                                      " namespaces already (namespaces_max)");
   }
-  if (books_->sessions().size() >= limits.sessions_max) {
+  if (sessions_->size() >= limits.sessions_max) {
     return Status::ResourceExhausted("the server holds " + std::to_string(limits.sessions_max) +
                                      " sessions already (sessions_max)");
   }
@@ -128,13 +127,13 @@ void Presence::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
                        std::string_view display_id) {
   // Waiters first, then the share of the level: nobody is granted into a level about to fall.
   waiting_->RemoveAllOf(owner);
-  SessionState& session = books_->sessions().at(slot);
+  SessionState& session = sessions_->at(slot);
   NOWCALLS_CHECK(session.connections > 0);
   if (session.client != nullptr) session.RemovePeer(PeerOf(display_id));
   if (--session.connections > 0) return;
   if (session.client != nullptr && --session.client->online == 0) session.client->told = false;
-  --books_->flows().name_space(session.name_space).sessions_online;
-  books_->wake_list().AddNamespace(session.name_space);
+  --flows_->name_space(session.name_space).sessions_online;
+  wake_list_->AddNamespace(session.name_space);
   // Last: without tokens this closes the session.
   absence_->WentOffline(step, slot);
 }

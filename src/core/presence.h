@@ -22,8 +22,15 @@ namespace nowcalls::core {
 
 class Presence {
  public:
-  Presence(Books* books, Absence* absence, Waiting* waiting, Notices* notices)
-      : books_(books), absence_(absence), waiting_(waiting), notices_(notices) {}
+  Presence(Books* books, FlowTable* flows, SessionTable* sessions, WakeList* wake_list,
+           Absence* absence, Waiting* waiting, Notices* notices)
+      : books_(books),
+        flows_(flows),
+        sessions_(sessions),
+        wake_list_(wake_list),
+        absence_(absence),
+        waiting_(waiting),
+        notices_(notices) {}
 
   // See Core.
   Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
@@ -37,6 +44,9 @@ class Presence {
   void WarnIfShared(std::string_view display_id, SessionState* session);
 
   Books* const books_;
+  FlowTable* const flows_;
+  SessionTable* const sessions_;
+  WakeList* const wake_list_;
   Absence* const absence_;
   Waiting* const waiting_;
   Notices* const notices_;

@@ -13,24 +13,26 @@
 
 namespace nowcalls::core {
 
-RuleBook::RuleBook(Books* books, Waiting* waiting, Absence* absence, Notices* notices)
+RuleBook::RuleBook(Books* books, FlowTable* flows, RateTable* rates, Waiting* waiting,
+                   Absence* absence, Notices* notices)
     : books_(books),
+      flows_(flows),
+      rates_(rates),
       waiting_(waiting),
       absence_(absence),
       notices_(notices),
-      sources_(&books->flows(), books->options().limits.namespaces_max, notices) {}
+      sources_(flows, books->options().limits.namespaces_max, notices) {}
 
 Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
   // All checks come before the first change: a refused call changes nothing.
-  FlowTable& flows = books_->flows();
   for (const RuleSet* set : sets) {
     NOWCALLS_RETURN_IF_ERROR(CheckNamespace(set->name_space).WithContext("namespace"));
   }
   NOWCALLS_RETURN_IF_ERROR(sources_.Check(sets));
-  NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(flows, sets));
+  NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(*flows_, sets));
   const absl::flat_hash_set<FlowKey> wanted = FlowKeysOf(sets);
-  NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(flows, books_->options().limits, sets, wanted));
-  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? BytesToWrite(flows, sets) : 0));
+  NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(*flows_, books_->options().limits, sets, wanted));
+  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? BytesToWrite(*flows_, sets) : 0));
 
   // Removals first, so that there is room for new rules. A flow that another set has is not
   // removed: it moves there with tokens, waiters and counters.
@@ -44,13 +46,13 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
   int64_t lowered_ms = kNotScheduled;
   for (size_t i = 0; i < sets.size(); ++i) {
     const RuleSet& set = *sets[i];
-    const NamespaceSlot space = flows.FindOrAddNamespace(set.name_space);
+    const NamespaceSlot space = flows_->FindOrAddNamespace(set.name_space);
     size_t changed = 0;
     for (const Rule& rule : set.parsed.rules) {
       changed += InstallRule(step, space, rule, &lowered_ms) ? 1 : 0;
     }
-    flows.name_space(space).loads = {.loaded_ms = step.now.ms, .warnings = set.parsed.warnings()};
-    flows.EraseNamespaceIfUnused(space);
+    flows_->name_space(space).loads = {.loaded_ms = step.now.ms, .warnings = set.parsed.warnings()};
+    flows_->EraseNamespaceIfUnused(space);
     // A set that changes nothing is noted only for a file; an RPC's caller knows.
     const bool moved = sources_.Record(step, set, sources[i]);
     const bool changes = changed > 0 || removed[i] > 0 || moved;
@@ -109,10 +111,9 @@ Status RuleBook::TakeRoomOnLowDisk(uint64_t bytes) {
 // Returns the number of rules that leave the namespace, those that move included.
 size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
                                   const absl::flat_hash_set<FlowKey>& wanted) {
-  FlowTable& flows = books_->flows();
-  const NamespaceSlot space = flows.FindNamespace(set.name_space);
+  const NamespaceSlot space = flows_->FindNamespace(set.name_space);
   if (space == kNoNamespace) return 0;
-  absl::btree_set<FlowKey> removed = flows.name_space(space).rule_keys;
+  absl::btree_set<FlowKey> removed = flows_->name_space(space).rule_keys;
   for (const Rule& rule : set.parsed.rules) removed.erase(rule.key());
   const bool counts = disk_low_ && set.source == kRpcRuleSource;
   size_t ended = 0;
@@ -121,11 +122,11 @@ size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
     if (wanted.contains(key)) continue;
     const bool has_other = wanted.contains({key.id, OtherThan(key.kind)});
     // The other kind's new rule replaces this one, so the id keeps a limit; no warning then.
-    const bool changes_kind = has_other && FindOther(flows, key) == kNoFlow;
+    const bool changes_kind = has_other && FindOther(*flows_, key) == kNoFlow;
     ended += changes_kind ? 0 : 1;
     beside_other |= has_other && !changes_kind;
-    const FlowSlot slot = flows.Find(key);
-    const Flow& flow = flows.at(slot);
+    const FlowSlot slot = flows_->Find(key);
+    const Flow& flow = flows_->at(slot);
     // A removed rule with tokens is written once more.
     if (counts && flow.tokens.size > 0) bytes_while_low_ += RuleToJson(*flow.rule).size();
     RemoveRule(step, slot, has_other);
@@ -147,10 +148,9 @@ size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
 // Waiters are answered as if they asked now; tokens keep the rule, as removed. `has_other`: the id
 // has a rule of the other kind.
 void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool has_other) {
-  FlowTable& flows = books_->flows();
-  const Flow& flow = flows.at(slot);
+  const Flow& flow = flows_->at(slot);
   if (flow.draining) {
-    const std::string& name_space = flows.name_space(flow.name_space).name;
+    const std::string& name_space = flows_->name_space(flow.name_space).name;
     notices_->AddIfRoom(
         {.topic = LogTopic::kAct,
          .text = InNamespace(name_space) + "the drain of " + FlowText(flow.key()) +
@@ -163,7 +163,7 @@ void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool has_other) {
     waiting_->RefuseAll(step, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
   }
   if (flow.tokens.size == 0) return books_->EraseFlow(step, slot);
-  flows.MarkRemoved(slot);
+  flows_->MarkRemoved(slot);
   books_->RecordRule(step, flow);
 }
 
@@ -171,9 +171,8 @@ void RuleBook::RemoveRule(const Step& step, FlowSlot slot, bool has_other) {
 // lowers *lowered_ms.
 bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& rule,
                            int64_t* lowered_ms) {
-  FlowTable& flows = books_->flows();
-  const FlowSlot slot = flows.FindOrAdd(rule.key());
-  Flow& flow = flows.at(slot);
+  const FlowSlot slot = flows_->FindOrAdd(rule.key());
+  Flow& flow = flows_->at(slot);
   const NamespaceSlot space_before = flow.name_space;
   const bool moves = space_before != kNoNamespace && space_before != space;
   if (flow.active() && !moves && *flow.rule == rule) return false;
@@ -182,17 +181,17 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
   // sessions.
   if (moves) {
     books_->RecordRuleRemoved(step, flow);
-    auto& waiting = flows.name_space(space_before).waiting_for_sessions;
+    auto& waiting = flows_->name_space(space_before).waiting_for_sessions;
     waiting.erase(waiting.lower_bound({flow.key(), KeySlot(0)}),
                   waiting.upper_bound({flow.key(), kNoKey}));
   }
   // Windows look at the old rule, so they come before SetRule; all below reads the new one.
-  if (flow.rule != nullptr) books_->rates().OnNewRule(slot, *flow.rule, rule, step.batch);
-  flows.SetRule(slot, space, rule, books_->options().resource_timeout_factor);
+  if (flow.rule != nullptr) rates_->OnNewRule(slot, *flow.rule, rule, step.batch);
+  flows_->SetRule(slot, space, rule, books_->options().resource_timeout_factor);
   books_->TrackSessions(&flow);
   waiting_->OnNewRule(slot);
   books_->RecordRule(step, flow);
-  if (space_before != kNoNamespace) flows.EraseNamespaceIfUnused(space_before);
+  if (space_before != kNoNamespace) flows_->EraseNamespaceIfUnused(space_before);
   // Offline sessions may be due earlier now. With a longer time their checks find out by
   // themselves.
   if (flow.tokens.size > 0 && flow.client_offline_time_ms < offline_time_before_ms) {
@@ -203,13 +202,13 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
 
 Result<DrainAnswer> RuleBook::Drain(const Step& step, const FlowChoice& choice, bool on,
                                     const AdminAct& act) {
-  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(books_->flows(), choice));
+  NOWCALLS_RETURN_IF_ERROR(CheckOneNamespace(*flows_, choice));
   DrainAnswer answer;
   std::vector<FlowSlot> changing;
   uint64_t bytes = 0;
   // The sums are of all chosen rules, also of those in that state already.
-  for (const FlowSlot slot : FindAll(books_->flows(), choice)) {
-    const Flow& flow = books_->flows().at(slot);
+  for (const FlowSlot slot : FindAll(*flows_, choice)) {
+    const Flow& flow = flows_->at(slot);
     if (!flow.active()) continue;
     answer.status = TokenStatus::kOk;
     answer.now_calls += flow.lane.now_calls;
@@ -226,7 +225,7 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, const FlowChoice& choice, 
 }
 
 void RuleBook::SetDrain(const Step& step, FlowSlot slot, bool on, const AdminAct& act) {
-  const Flow& flow = books_->flows().at(slot);
+  const Flow& flow = flows_->at(slot);
   SetDraining(step, slot, on);
 
   const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
@@ -243,9 +242,9 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
                                            const AdminAct& act) {
   constexpr size_t kRecordBytesPerPiece = 1024 * 1024;
   constexpr uint64_t kLooksPerPiece = 50'000;  // Waiters are answered.
-  const NamespaceSlot space = books_->flows().FindNamespace(piece.name_space);
+  const NamespaceSlot space = flows_->FindNamespace(piece.name_space);
   if (space == kNoNamespace) return DrainPage{};
-  const auto& keys = books_->flows().name_space(space).rule_keys;
+  const auto& keys = flows_->name_space(space).rule_keys;
   if (keys.empty()) return DrainPage{};
   DrainPage page{.status = TokenStatus::kOk};
   uint32_t changed = 0;
@@ -262,8 +261,8 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
   FlowId last{0};
   for (; next != keys.end() && (next->id == last || !is_full()); ++next, ++page.rules) {
     last = next->id;
-    const FlowSlot slot = books_->flows().Find(*next);
-    const Flow& flow = books_->flows().at(slot);
+    const FlowSlot slot = flows_->Find(*next);
+    const Flow& flow = flows_->at(slot);
     page.now_calls += flow.lane.now_calls;
     page.tokens += flow.tokens.size;
     if (flow.draining == on) continue;
@@ -289,7 +288,7 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
 // REQUIRES: the flow is active, and in the other state. The record survives a restart and later
 // sets.
 void RuleBook::SetDraining(const Step& step, FlowSlot slot, bool on) {
-  Flow& flow = books_->flows().at(slot);
+  Flow& flow = flows_->at(slot);
   flow.draining = on;
   books_->RecordRule(step, flow);
   if (on) waiting_->RefuseAll(step, slot, TokenStatus::kBlocked, RefusedBy::kDraining);

@@ -1,7 +1,6 @@
 // RuleBook: the rules in force. A namespace's set is replaced as a whole or not at all.
 //
-// Thread: loop. It may touch: flows, rules, sources of namespaces; it wakes or refuses waiters of
-// changed rules, and tells Absence of shorter times. Live tokens keep a removed rule in the ledger.
+// Thread: loop. It wakes or refuses waiters of changed rules, and tells Absence of shorter times. Live tokens keep a removed rule in the ledger.
 #ifndef NOWCALLS_CORE_RULE_BOOK_H_
 #define NOWCALLS_CORE_RULE_BOOK_H_
 
@@ -27,7 +26,8 @@ namespace nowcalls::core {
 
 class RuleBook {
  public:
-  RuleBook(Books* books, Waiting* waiting, Absence* absence, Notices* notices);
+  RuleBook(Books* books, FlowTable* flows, RateTable* rates, Waiting* waiting, Absence* absence,
+           Notices* notices);
 
   // See Core.
   Status Replace(const Step& step, const RuleSetRefs& sets);
@@ -55,6 +55,8 @@ class RuleBook {
   void NoteSet(const RuleSet& set, size_t changed, size_t removed);
 
   Books* const books_;
+  FlowTable* const flows_;
+  RateTable* const rates_;
   Waiting* const waiting_;
   Absence* const absence_;
   Notices* const notices_;

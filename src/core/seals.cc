@@ -21,7 +21,7 @@ void Seals::RecordFirst(const Step& step) {
   if (!first_) return;
   const FirstRecords records = *std::exchange(first_, std::nullopt);
   if (records.format) step.batch->FormatSet(*records.format);
-  FlowTable& flows = books_->flows();
+  const FlowTable& flows = books_->flows();
   for (const FlowKey& key : records.rules) {
     const FlowSlot slot = flows.Find(key);
     if (slot != kNoFlow) books_->RecordRule(step, flows.at(slot));
@@ -50,7 +50,7 @@ void Seals::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
     step.batch->WatermarkRaised(bound_ms);
   }
   // The history goes with the ends that this batch records; the seal is over all before it.
-  books_->history().Record(step.batch);
+  history_->Record(step.batch);
   step.batch->Sealed(books_->NextSeal(step.now.ms));
 }
 

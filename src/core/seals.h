@@ -1,6 +1,6 @@
 // Seals: the end of each commit batch: clock mark, watermark, history, seal.
 //
-// Thread: loop. It may touch: the history's unrecorded blocks, the batch number.
+// Thread: loop. It changes the history's unrecorded blocks and the batch number.
 #ifndef NOWCALLS_CORE_SEALS_H_
 #define NOWCALLS_CORE_SEALS_H_
 
@@ -20,7 +20,7 @@ namespace nowcalls::core {
 
 class Seals {
  public:
-  explicit Seals(Books* books) : books_(books) {}
+  Seals(Books* books, History* history) : books_(books), history_(history) {}
 
   void SetFirst(FirstRecords records) { first_ = std::move(records); }  // For the next batch.
 
@@ -32,6 +32,7 @@ class Seals {
   void RecordFirst(const Step& step);
 
   Books* const books_;
+  History* const history_;
   std::optional<FirstRecords> first_;
   // Last written by this process.
   std::optional<int64_t> clock_marked_ms_;
