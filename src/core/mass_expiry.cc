@@ -51,9 +51,10 @@ void MassExpiry::Judge(SessionState* session, int64_t now_ms, int64_t window_ms)
   session->mass = {.mass = false, .asked_ms = now_ms, .window_ms = window_ms};
 
   const MassExpiryGuard::Tally tally = guard_.Count(since_ms, window_ms);
-  // First the cheap bound: too few losses are a mass of no number of sessions.
+  // First the cheap bound: too few losses are a mass of no number of sessions. In a late loop there
+  // may be none: the guard has forgotten the session's own.
   const uint64_t sessions_max = guard_.SessionsMax(tally.lost);
-  if (sessions_max < tally.lost) return;
+  if (sessions_max == 0 || sessions_max < tally.lost) return;
   // Sessions there were: those still away, and the holders online. The count stops beyond the
   // bound.
   const uint64_t sessions = tally.away + HoldersOnline(now_ms, sessions_max - tally.away);

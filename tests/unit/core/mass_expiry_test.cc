@@ -256,6 +256,19 @@ TEST_CASE("a loop that is late still judges each token by the window of its own 
   CHECK(h.NowCalls(2) == 0);
 }
 
+TEST_CASE("a loss that the guard has forgotten when it is judged is no mass") {
+  CoreHarness h;
+  h.Rules({MassRule(1, 600'000)});
+  const auto crowd = Crowd(&h, 2);
+  h.Goodbye(crowd[0]);
+  h.Sleep(MassExpiryGuard::kRememberedMs + 1000);
+  h.Goodbye(crowd[1]);
+  h.DoDue();
+  CHECK(h.core().mass_expiry().masses() == 0);
+  CHECK(h.core().mass_expiry().sessions() == 0);
+  CHECK(h.NoticesText().find("mass expiry guard") == std::string::npos);
+}
+
 TEST_CASE("masses that follow each other closely all count, and are told of once a second") {
   CoreHarness h;
   h.Rules({MassRule(1, 1)});
