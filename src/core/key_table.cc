@@ -38,7 +38,8 @@ void KeyTable::Erase(KeySlot slot) {
 }
 
 size_t KeyTable::MemoryBytes() const {
-  return keys_.used() * sizeof(Key) + index_.MemoryBytes() + text_bytes_;
+  return keys_.used() * sizeof(Key) + index_.MemoryBytes() + text_bytes_ +
+         waiting_.size() * sizeof(std::pair<FlowSlot, KeySlot>);
 }
 
 // Ordered by flow, so a removed rule finds its waiters without a walk over all keys.

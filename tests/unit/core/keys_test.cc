@@ -221,6 +221,17 @@ TEST_CASE("a full server and a low disk refuse a value as they do anybody") {
   CHECK(f.keys() == 1);
 }
 
+TEST_CASE("the memory of values has the entries of those with waiters") {
+  KeyedFlow f(Keyed(1));
+  for (const char* value : {"alice", "bob"}) f.Take(value);
+  const size_t before = f.h.core().flows().keys().MemoryBytes();
+  CHECK(f.Ask(WaitFor("alice")) == "waits");
+  const size_t with_one = f.h.core().flows().keys().MemoryBytes();
+  CHECK(with_one > before);
+  CHECK(f.Ask(WaitFor("bob")) == "waits");
+  CHECK(f.h.core().flows().keys().MemoryBytes() - with_one == with_one - before);
+}
+
 TEST_CASE("a low disk ends the waits of a value, and the value with them") {
   KeyedFlow f(Keyed(1));
   const TokenId held = f.Take("alice");
