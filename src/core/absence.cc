@@ -8,6 +8,12 @@
 #include "core/spared_tokens.h"
 
 namespace nowcalls::core {
+namespace {
+
+// A new moment for an offline session changes the order of checks.
+constexpr uint64_t kLooksPerPlan = 6;
+
+}  // namespace
 
 void Absence::Begin(Instant now) {
   for (const auto& [id, slot] : sessions_->by_id()) SetOffline(slot, now.ms);
@@ -64,11 +70,13 @@ void Absence::CloseIfUnused(const Step& step, SessionSlot slot) {
 // Which sessions hold tokens of such a flow is not indexed: each gets an earlier walk, which finds
 // out. Spared tokens that wait for their rule are due with it; the judge's moments stay.
 void Absence::LowerOfflineTime(int64_t client_offline_time_ms) {
+  books_->looks() += sessions_->size();
   for (const auto& [id, slot] : sessions_->by_id()) {
     SessionState& session = sessions_->at(slot);
     if (session.tokens.size == 0) continue;
     session.client_offline_ms_min = std::min(session.client_offline_ms_min, client_offline_time_ms);
     if (session.online()) continue;
+    books_->looks() += kLooksPerPlan;
     session.walk_ms = std::min(session.walk_ms, session.offline_since_ms + client_offline_time_ms);
     if (session.spared != nullptr) {
       session.spared->BringForward([&, at = slot](FlowSlot flow) { return DueMs(at, flow); });

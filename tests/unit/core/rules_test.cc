@@ -1,6 +1,8 @@
 // Rules: replaced as a set; lowered, removed and added again while tokens are out.
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "support/core_harness.h"
 #include "support/only_flow.h"
 
@@ -292,6 +294,19 @@ TEST_CASE("a lowered clientOfflineTime reaches clients that are offline already"
   CHECK(h.NowCalls(1) == 1);
   h.Pass(1);
   CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("a lowered clientOfflineTime pays for each session that is looked at") {
+  constexpr uint64_t kSessions = 100;
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1e6, .client_offline_ms = 2000}});
+  for (uint64_t i = 0; i < kSessions; ++i) h.Take(h.Hello("c" + std::to_string(i)), 1);
+  uint64_t before = h.core().books().looks();
+  h.Rules({{.flow = 1, .count = 1e6, .client_offline_ms = 3000}});
+  CHECK(h.core().books().looks() - before < kSessions);
+  before = h.core().books().looks();
+  h.Rules({{.flow = 1, .count = 1e6, .client_offline_ms = 1000}});
+  CHECK(h.core().books().looks() - before >= kSessions);
 }
 
 TEST_CASE("a lowered clientOfflineTime counts also after tokens of a shorter one were reclaimed") {
