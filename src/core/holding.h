@@ -1,7 +1,7 @@
-// Holding: what a session does with the tokens that it holds, and with the acquires that wait.
+// Holding: what a session does with the tokens that it holds, and cancels of its acquires.
 //
 // Thread: loop. A session touches only tokens in the call's scope (TokenScope). Holding ends and
-// moves tokens; a cancel also ends a wait.
+// moves tokens; a cancel may end a wait.
 #ifndef NOWCALLS_CORE_HOLDING_H_
 #define NOWCALLS_CORE_HOLDING_H_
 
