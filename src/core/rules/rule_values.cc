@@ -21,8 +21,8 @@ std::string_view TextOf(const json& value) { return value.get_ref<const std::str
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// The text without blanks around it, a leading plus sign, and commas that group digits by three.
-// nullopt: it has another comma, such as the decimal comma of "1,5".
+// The text without blanks around it, a leading plus sign, and commas that group the digits before
+// its point by three. nullopt: it has another comma, such as the decimal comma of "1,5".
 std::optional<std::string> WithoutGrouping(std::string_view text) {
   constexpr char kBlanks[] = " \t\r\n";
   const size_t begin = text.find_first_not_of(kBlanks);
@@ -36,16 +36,17 @@ std::optional<std::string> WithoutGrouping(std::string_view text) {
   std::string plain = is_negative ? "-" : "";
   size_t digits = 0;  // Since the last comma.
   bool grouped = false;
+  bool whole = true;  // Before a point or an exponent.
   for (const char c : text) {
     if (c == ',') {
       const bool in_place = grouped ? digits == kGroup : digits > 0 && digits <= kGroup;
-      if (!in_place) return std::nullopt;
+      if (!whole || !in_place) return std::nullopt;
       grouped = true;
       digits = 0;
       continue;
     }
     if (grouped && !IsDigit(c) && digits != kGroup) return std::nullopt;
-    if (!IsDigit(c)) grouped = false;
+    if (!IsDigit(c)) grouped = whole = false;
     ++digits;
     plain += c;
   }

@@ -47,6 +47,8 @@ TEST_CASE("what is no whole number of 64 bits is no integer") {
                            R"("1,0000")",
                            R"("1000,000")",
                            R"("1,00.0")",
+                           R"("1.0,000")",
+                           R"("1,000.0,000")",
                            R"("7 8")",
                            R"(".")",
                            R"("9223372036854775808")",
@@ -76,7 +78,8 @@ TEST_CASE("a number may be a string, with a fraction or an exponent") {
 TEST_CASE("what is no finite decimal number is no number") {
   for (const char* text :
        {R"("")", R"("NaN")", R"("Infinity")", R"("inf")", R"("-nan")", R"("0x10")", R"("1d")",
-        R"("1f")", R"("1e400")", R"("1,5")", R"("1.234,5")", R"("ten")", "true", "[]", "null"}) {
+        R"("1f")", R"("1e400")", R"("1,5")", R"("1.234,5")", R"("1.2,345")", R"("1e1,000")",
+        R"("ten")", "true", "[]", "null"}) {
     CAPTURE(text);
     CHECK_FALSE(Number(text).has_value());
   }
