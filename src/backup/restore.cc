@@ -150,8 +150,13 @@ Status MoveIntoPlace(const std::string& work, const std::string& data_dir) {
   if (rename(store::LedgerDir(work).c_str(), ledger.c_str()) != 0) {
     return OsError("rename the restored ledger to", ledger);
   }
-  NOWCALLS_RETURN_IF_ERROR(store::SyncDir(data_dir));
   std::error_code ignored;
+  const Status synced = store::SyncDir(data_dir);
+  if (!synced.ok()) {
+    // A power cut could take the name from a ledger that is served: leave it to be removed.
+    fs::rename(ledger, store::LedgerDir(work), ignored);
+    return synced;
+  }
   fs::remove(work, ignored);
   return {};
 }

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "backup/restore.h"
@@ -20,6 +22,32 @@
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/backup/served_ledger.h"
+
+namespace {
+
+// A directory whose syncs fail once it holds a ledger; empty: none.
+std::string unsyncable;
+
+}  // namespace
+
+extern "C" {
+
+// What the linker makes of calls of fsync, and what is behind it.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+int __real_fsync(int fd);
+
+int __wrap_fsync(int fd) {
+  std::error_code ignored;
+  const std::string path =
+      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), ignored);
+  if (unsyncable.empty() || path != unsyncable) return __real_fsync(fd);
+  if (!std::filesystem::exists(path + "/ledger", ignored)) return __real_fsync(fd);
+  errno = EIO;
+  return -1;
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+
+}  // extern "C"
 
 namespace nowcalls::backup {
 namespace {
@@ -175,6 +203,20 @@ TEST_CASE_FIXTURE(BackedUp, "a clock that leaves no fences is told, and nothing 
   now.wall_ms = INT64_MAX;
   CHECK(Restore(backup(), dir.Sub("new"), now, kNever).status().code() == StatusCode::kCorruption);
   CHECK_FALSE(fs::exists(dir.Sub("new")));
+}
+
+TEST_CASE_FIXTURE(BackedUp, "a restore whose name cannot be synced leaves no ledger") {
+  SUBCASE("in a directory that it made") {}
+  SUBCASE("in one that was there") { fs::create_directory(dir.Sub("new")); }
+  const bool was_there = fs::exists(dir.Sub("new"));
+  unsyncable = dir.Sub("new");
+  const Status failed = RestoreTo("new").status();
+  unsyncable.clear();
+  CHECK(failed.code() == StatusCode::kIoError);
+  CHECK_MESSAGE(Contains(failed.message(), "sync directory " + dir.Sub("new")), failed.message());
+  CHECK(fs::exists(dir.Sub("new")) == was_there);
+  if (was_there) CHECK(fs::is_empty(dir.Sub("new")));
+  CHECK(RestoreTo("new").ok());
 }
 
 TEST_CASE("a ledger that was never written to is backed up, and its copy skips fences too") {
