@@ -121,6 +121,8 @@ class Workplace {
   Status Make() {
     std::error_code error;
     if (fs::exists(fs::symlink_status(to_, error))) {
+      // A repair that was cut off before its last step leaves a target without a ledger.
+      NOWCALLS_RETURN_IF_ERROR(store::CheckNoneBegun(to_.string()).WithContext("--to"));
       return Status::AlreadyExists("--to: " + to_.string() +
                                    " exists: name a directory that does not");
     }
@@ -227,7 +229,8 @@ Status ReadLedger(const std::string& data_dir, const std::string& scratch,
   return status;
 }
 
-// Not a ledger without tokens: such a one has a format at least.
+// Not a ledger without tokens: such a one has a format at least. Without that and without rules,
+// rates are left out, and the watermark tells of no entity.
 bool IsNothing(const ReadEntities& read) {
   return !read.format && !read.mark && !read.seal && read.namespaces.empty() &&
          read.rules.empty() && read.sessions.empty() && read.history.empty() && read.tokens.empty();

@@ -331,5 +331,21 @@ TEST_CASE("no ledger is salvaged into a backup, which must stay as it is") {
   CHECK_FALSE(fs::exists(dir.Sub("bk/1/x.partial")));
 }
 
+TEST_CASE("a target that a repair left without its ledger is told, and what to do") {
+  namespace fs = std::filesystem;
+  const testing::TempDir dir;
+  // As a crash leaves it between the renames of the target and of the ledger in it.
+  for (const char* made : {"data/ledger", "to/repairing/ledger"}) {
+    fs::create_directories(dir.Sub(made));
+  }
+  const Status refused = Repair(dir.Sub("data"), dir.Sub("to")).status();
+  CHECK(refused.ToString() ==
+        "invalid_argument: --to: a repair to " + dir.Sub("to") + " did not end: there is " +
+            dir.Sub("to/repairing") +
+            " and no ledger, and a new one would be empty. If no repair is running, remove " +
+            dir.Sub("to") + " and run `nowcalls-admin repair` again");
+  CHECK(fs::exists(dir.Sub("to/repairing/ledger")));
+}
+
 }  // namespace
 }  // namespace nowcalls::admin
