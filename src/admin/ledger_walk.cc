@@ -6,6 +6,7 @@
 
 #include "base/time.h"
 #include "ledger/clock.h"
+#include "ledger/entity_table.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -56,59 +57,56 @@ const ledger::Session* LedgerWalk::FindSession(SessionId id) const {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-Status LedgerWalk::OnFormat(const ledger::Format& format) {
+Status LedgerWalk::OnEntity(const ledger::Entity& entity) {
+  // Families come in a fixed order: the first record behind what is wanted ends the walk.
+  if (UntilOf(ledger::KindOf(entity).family) > until_) return Stop();
+  return std::visit([this](const auto* found) { return On(*found); }, entity);
+}
+
+Status LedgerWalk::On(const ledger::Format& format) {
   format_version_ = format.version;
   return {};
 }
 
-Status LedgerWalk::OnClock(const ledger::ClockMark& mark) {
+Status LedgerWalk::On(const ledger::ClockMark& mark) {
   mark_ = mark;
   return {};
 }
 
-Status LedgerWalk::OnSeal(const ledger::Seal& seal) {
+Status LedgerWalk::On(const ledger::Seal& seal) {
   seal_ = seal;
   progress_->set_total(seal.live_tokens);
   return {};
 }
 
-Status LedgerWalk::OnWatermark(int64_t /*deadline_ms*/) { return {}; }
-
-Status LedgerWalk::OnNamespace(const ledger::NamespaceEntry& entry) {
-  // Families come in a fixed order: meta, rules, sessions, history, tokens. The first record behind
-  // what is wanted ends the walk.
-  if (until_ == Until::kSeal) return Stop();
+Status LedgerWalk::On(const ledger::NamespaceEntry& entry) {
   namespaces_.push_back(entry);
   return {};
 }
 
-Status LedgerWalk::OnRule(const ledger::RuleEntry& rule) {
-  if (until_ == Until::kSeal) return Stop();
+Status LedgerWalk::On(const ledger::RuleEntry& rule) {
   rules_.push_back(rule);
   return {};
 }
 
-Status LedgerWalk::OnSession(const ledger::Session& session) {
-  if (until_ < Until::kSessions) return Stop();
+Status LedgerWalk::On(const ledger::Session& session) {
   sessions_[session.id.value] = session;
   return {};
 }
 
-Status LedgerWalk::OnHistory(const ledger::HistoryBlock& block) {
-  if (until_ < Until::kHistory) return Stop();
+Status LedgerWalk::On(const ledger::HistoryBlock& block) {
   // Nobody asked for it, but the walk goes on to the tokens.
   if (!history_) return {};
   for (const ledger::HistoryEntry& entry : block) NOWCALLS_RETURN_IF_ERROR(history_(entry));
   return {};
 }
 
-Status LedgerWalk::OnToken(const ledger::Token& token) {
-  if (until_ != Until::kEnd) return Stop();
+Status LedgerWalk::On(const ledger::Token& token) {
   progress_->Count();
   return tokens_ ? tokens_(token) : Status::Ok();
 }
 
-Status LedgerWalk::OnBadRecord(const store::BadRecord& record) {
+Status LedgerWalk::OnBadRecord(const ledger::BadRecord& record) {
   return StepOver(record.family, record.WithPlace());
 }
 

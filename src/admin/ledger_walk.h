@@ -23,7 +23,7 @@
 
 namespace nowcalls::admin {
 
-class LedgerWalk : public store::LedgerVisitor {
+class LedgerWalk : public ledger::EntityVisitor {
  public:
   // How far to go; what comes before is kept.
   enum class Until { kSeal, kRules, kSessions, kHistory, kEnd };
@@ -59,19 +59,21 @@ class LedgerWalk : public store::LedgerVisitor {
   // By session id.
   const absl::flat_hash_map<uint64_t, ledger::Session>& sessions() const { return sessions_; }
 
-  Status OnFormat(const ledger::Format& format) override;
-  Status OnClock(const ledger::ClockMark& mark) override;
-  Status OnSeal(const ledger::Seal& seal) override;
-  Status OnWatermark(int64_t deadline_ms) override;
-  Status OnNamespace(const ledger::NamespaceEntry& entry) override;
-  Status OnRule(const ledger::RuleEntry& rule) override;
-  Status OnSession(const ledger::Session& session) override;
-  Status OnHistory(const ledger::HistoryBlock& block) override;
-  Status OnToken(const ledger::Token& token) override;
-  Status OnBadRecord(const store::BadRecord& record) override;
+  Status OnEntity(const ledger::Entity& entity) override;
+  Status OnBadRecord(const ledger::BadRecord& record) override;
   Status OnUnreadable(ledger::Family family, Status what) override;
 
  private:
+  Status On(const ledger::Format& format);
+  Status On(const ledger::ClockMark& mark);
+  Status On(const ledger::Seal& seal);
+  Status On(const ledger::Watermark& /*watermark*/) { return {}; }
+  Status On(const ledger::NamespaceEntry& entry);
+  Status On(const ledger::RuleEntry& rule);
+  Status On(const ledger::Session& session);
+  Status On(const ledger::HistoryBlock& block);
+  Status On(const ledger::RateBucket& /*bucket*/) { return {}; }
+  Status On(const ledger::Token& token);
   Status Stop();
   Status StepOver(ledger::Family family, Status what);
 

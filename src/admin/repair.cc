@@ -382,44 +382,43 @@ void Salvage::SkipFences() {
 
 }  // namespace
 
-Status ReadEntities::OnFormat(const ledger::Format& read) {
+Status ReadEntities::On(const ledger::Format& read) {
   format = read;
   return {};
 }
-Status ReadEntities::OnClock(const ledger::ClockMark& read) {
+Status ReadEntities::On(const ledger::ClockMark& read) {
   mark = read;
   return {};
 }
-Status ReadEntities::OnSeal(const ledger::Seal& read) {
+Status ReadEntities::On(const ledger::Seal& read) {
   seal = read;
   return {};
 }
-Status ReadEntities::OnWatermark(int64_t /*deadline_ms*/) { return {}; }
-Status ReadEntities::OnNamespace(const ledger::NamespaceEntry& entry) {
+Status ReadEntities::On(const ledger::NamespaceEntry& entry) {
   namespaces.push_back(entry);
   return {};
 }
-Status ReadEntities::OnRule(const ledger::RuleEntry& rule) {
+Status ReadEntities::On(const ledger::RuleEntry& rule) {
   rules.push_back(rule);
   return {};
 }
-Status ReadEntities::OnSession(const ledger::Session& session) {
+Status ReadEntities::On(const ledger::Session& session) {
   sessions.push_back(session);
   return {};
 }
-Status ReadEntities::OnHistory(const ledger::HistoryBlock& block) {
+Status ReadEntities::On(const ledger::HistoryBlock& block) {
   history.insert(history.end(), block.begin(), block.end());
   return {};
 }
-Status ReadEntities::OnRate(const ledger::RateBucket& bucket) {
+Status ReadEntities::On(const ledger::RateBucket& bucket) {
   rates.push_back(bucket);
   return {};
 }
-Status ReadEntities::OnToken(const ledger::Token& token) {
+Status ReadEntities::On(const ledger::Token& token) {
   tokens.push_back(token);
   return {};
 }
-Status ReadEntities::OnBadRecord(const store::BadRecord& record) {
+Status ReadEntities::OnBadRecord(const ledger::BadRecord& record) {
   // Nothing of another format version can be understood.
   if (record.why.code() == StatusCode::kFailedPrecondition) return record.WithPlace();
   damage.push_back(record.WithPlace().message());

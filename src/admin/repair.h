@@ -22,7 +22,7 @@
 namespace nowcalls::admin {
 
 // As found; damage in sentences.
-struct ReadEntities : store::LedgerVisitor {
+struct ReadEntities : ledger::EntityVisitor {
   std::optional<ledger::Format> format;
   std::optional<ledger::ClockMark> mark;
   std::optional<ledger::Seal> seal;
@@ -34,18 +34,23 @@ struct ReadEntities : store::LedgerVisitor {
   std::vector<ledger::Token> tokens;
   std::vector<std::string> damage;
 
-  Status OnFormat(const ledger::Format& read) override;
-  Status OnClock(const ledger::ClockMark& read) override;
-  Status OnSeal(const ledger::Seal& read) override;
-  Status OnWatermark(int64_t deadline_ms) override;
-  Status OnNamespace(const ledger::NamespaceEntry& entry) override;
-  Status OnRule(const ledger::RuleEntry& rule) override;
-  Status OnSession(const ledger::Session& session) override;
-  Status OnHistory(const ledger::HistoryBlock& block) override;
-  Status OnRate(const ledger::RateBucket& bucket) override;
-  Status OnToken(const ledger::Token& token) override;
-  Status OnBadRecord(const store::BadRecord& record) override;
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
+  }
+  Status OnBadRecord(const ledger::BadRecord& record) override;
   Status OnUnreadable(ledger::Family family, Status what) override;
+
+ private:
+  Status On(const ledger::Format& read);
+  Status On(const ledger::ClockMark& read);
+  Status On(const ledger::Seal& read);
+  Status On(const ledger::Watermark& /*watermark*/) { return {}; }
+  Status On(const ledger::NamespaceEntry& entry);
+  Status On(const ledger::RuleEntry& rule);
+  Status On(const ledger::Session& session);
+  Status On(const ledger::HistoryBlock& block);
+  Status On(const ledger::RateBucket& bucket);
+  Status On(const ledger::Token& token);
 };
 
 // All of it belongs together.

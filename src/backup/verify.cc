@@ -137,14 +137,14 @@ class Problems {
   std::map<ProblemKind, uint64_t> by_kind_;
 };
 
-Problem UndecodableProblem(const store::BadRecord& record) {
+Problem UndecodableProblem(const ledger::BadRecord& record) {
   const std::string& detail = record.why.message();
   if (record.key.empty()) return {ProblemKind::kUndecodable, "", "", detail};
   return {ProblemKind::kUndecodable, std::string(FamilyName(record.family)), record.key, detail};
 }
 
 // The first walk: all but the places of duplicates. Checks rely on families earlier in kLoadOrder.
-class Verifier : public store::LedgerVisitor {
+class Verifier : public ledger::EntityVisitor {
  public:
   Verifier(Problems* problems, VerifyWatcher* watcher) : problems_(problems), watcher_(watcher) {}
 
@@ -153,24 +153,10 @@ class Verifier : public store::LedgerVisitor {
   // REQUIRES: Finish was called. Lacks the counts of Problems.
   const VerifySummary& summary() const { return summary_; }
 
-  Status OnFormat(const ledger::Format& format) override {
-    ids_.emplace(format.token_id_key);
-    has_kinds_ = format.version >= core::kFirstFormatWithKinds;
-    return {};
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
   }
-  Status OnClock(const ledger::ClockMark& mark) override {
-    mark_ = mark;
-    return {};
-  }
-  Status OnSeal(const ledger::Seal& seal) override;
-  Status OnWatermark(int64_t deadline_ms) override;
-  Status OnNamespace(const ledger::NamespaceEntry& entry) override;
-  Status OnRule(const ledger::RuleEntry& rule) override;
-  Status OnSession(const ledger::Session& session) override;
-  Status OnHistory(const ledger::HistoryBlock& block) override;
-  Status OnRate(const ledger::RateBucket& bucket) override;
-  Status OnToken(const ledger::Token& token) override;
-  Status OnBadRecord(const store::BadRecord& record) override {
+  Status OnBadRecord(const ledger::BadRecord& record) override {
     // The bad record may be the entry, clock or seal that would seem to be missing.
     if (record.family == Family::kHistory) last_entry_.reset();
     if (record.family == Family::kMeta) bad_meta_ = true;
@@ -184,6 +170,23 @@ class Verifier : public store::LedgerVisitor {
   }
 
  private:
+  Status On(const ledger::Format& format) {
+    ids_.emplace(format.token_id_key);
+    has_kinds_ = format.version >= core::kFirstFormatWithKinds;
+    return {};
+  }
+  Status On(const ledger::ClockMark& mark) {
+    mark_ = mark;
+    return {};
+  }
+  Status On(const ledger::Seal& seal);
+  Status On(const ledger::Watermark& watermark);
+  Status On(const ledger::NamespaceEntry& entry);
+  Status On(const ledger::RuleEntry& rule);
+  Status On(const ledger::Session& session);
+  Status On(const ledger::HistoryBlock& block);
+  Status On(const ledger::RateBucket& bucket);
+  Status On(const ledger::Token& token);
   void CheckName(const ledger::Session& session);
   void CheckEntry(const ledger::HistoryEntry& entry);
   void CheckHistorySeal(const ledger::HistoryEntry& entry);
@@ -220,7 +223,7 @@ class Verifier : public store::LedgerVisitor {
   uint64_t fence_sum_ = 0;  // Modulo 2^64, as the seal's.
 };
 
-Status Verifier::OnSeal(const ledger::Seal& seal) {
+Status Verifier::On(const ledger::Seal& seal) {
   seal_ = seal;
   summary_.seal = seal;
   summary_.batch_number = seal.batch_number;
@@ -234,7 +237,8 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
   return {};
 }
 
-Status Verifier::OnWatermark(int64_t deadline_ms) {
+Status Verifier::On(const ledger::Watermark& watermark) {
+  const int64_t deadline_ms = watermark.deadline_ms;
   // A watermark of the future would make a problem of every token: warn once and ignore it.
   if (!seal_.has_value() || deadline_ms <= seal_->ledger_ms) {
     watermark_ms_ = deadline_ms;
@@ -245,7 +249,7 @@ Status Verifier::OnWatermark(int64_t deadline_ms) {
   return {};
 }
 
-Status Verifier::OnNamespace(const ledger::NamespaceEntry& entry) {
+Status Verifier::On(const ledger::NamespaceEntry& entry) {
   if (const Status name = CheckNamespace(entry.name_space); !name.ok()) {
     problems_->AddNamespace(entry, "has a bad name: it " + name.message());
   }
@@ -256,7 +260,7 @@ Status Verifier::OnNamespace(const ledger::NamespaceEntry& entry) {
   return {};
 }
 
-Status Verifier::OnRule(const ledger::RuleEntry& rule) {
+Status Verifier::On(const ledger::RuleEntry& rule) {
   ++summary_.rules;
   if (ledger::IsInForce(rule.state)) empty_namespaces_.erase(rule.name_space);
   const Result<core::Rule> parsed = core::ParseRule(rule.json);
@@ -280,7 +284,7 @@ Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   return {};
 }
 
-Status Verifier::OnSession(const ledger::Session& session) {
+Status Verifier::On(const ledger::Session& session) {
   ++summary_.sessions;
   sessions_[session.id.value] = session;
   CheckName(session);
@@ -317,7 +321,7 @@ void Verifier::CheckName(const ledger::Session& session) {
   }
 }
 
-Status Verifier::OnHistory(const ledger::HistoryBlock& block) {
+Status Verifier::On(const ledger::HistoryBlock& block) {
   for (const ledger::HistoryEntry& entry : block) CheckEntry(entry);
   return {};
 }
@@ -382,7 +386,7 @@ void Verifier::CheckEnded() {
   }
 }
 
-Status Verifier::OnRate(const ledger::RateBucket& bucket) {
+Status Verifier::On(const ledger::RateBucket& bucket) {
   const auto add = [&](ProblemKind kind, const std::string& what) {
     char key[ledger::kRateKeyBytes];
     ledger::EncodeRateKey(bucket.key, key);
@@ -398,7 +402,7 @@ Status Verifier::OnRate(const ledger::RateBucket& bucket) {
   return {};
 }
 
-Status Verifier::OnToken(const ledger::Token& token) {
+Status Verifier::On(const ledger::Token& token) {
   NOWCALLS_RETURN_IF_ERROR(watcher_->OnToken());
   ++summary_.tokens;
   summary_.now_calls += token.count;
@@ -536,20 +540,20 @@ Duplicates Verifier::Finish(bool whole) {
 }
 
 // The second walk names the records of duplicates.
-class DuplicateFinder : public store::LedgerVisitor {
+class DuplicateFinder : public ledger::EntityVisitor {
  public:
   DuplicateFinder(const Duplicates& duplicates, Problems* problems)
       : duplicates_(duplicates), problems_(problems) {}
 
-  Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
-  Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
-  Status OnSeal(const ledger::Seal& /*seal*/) override { return {}; }
-  Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
-  Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
-  Status OnSession(const ledger::Session& /*session*/) override { return {}; }
-  Status OnBadRecord(const store::BadRecord& /*record*/) override { return {}; }
+  Status OnEntity(const ledger::Entity& entity) override {
+    if (const ledger::Token* const token = ledger::As<ledger::Token>(entity)) Check(*token);
+    return {};
+  }
+  Status OnBadRecord(const ledger::BadRecord& /*record*/) override { return {}; }
   Status OnUnreadable(Family /*family*/, Status /*what*/) override { return {}; }
-  Status OnToken(const ledger::Token& token) override {
+
+ private:
+  void Check(const ledger::Token& token) {
     const auto& [fences, requests] = duplicates_;
     if (std::binary_search(fences.begin(), fences.end(), token.fence.value)) {
       problems_->AddToken(ProblemKind::kDuplicateFence, token,
@@ -561,10 +565,8 @@ class DuplicateFinder : public store::LedgerVisitor {
           ProblemKind::kRequestId, token,
           "has a request id that another token of its session has too: " + Num(token.request_id));
     }
-    return {};
   }
 
- private:
   const Duplicates& duplicates_;
   Problems* const problems_;
 };

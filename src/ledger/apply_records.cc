@@ -7,8 +7,7 @@
 #include "base/bytes.h"
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
-#include "ledger/namespace_codec.h"
-#include "ledger/rate_codec.h"
+#include "ledger/entity_table.h"
 #include "ledger/record_types.h"
 
 namespace nowcalls::ledger {
@@ -35,32 +34,44 @@ class RecordReader {
   // Whether a record is that of a token with a parameter, whose value has a size of its own.
   enum class Keyed : bool { kNo, kYes };
 
-  // An unknown type ends the batch: without its layout the next record cannot be found.
   Status ApplyOne(RecordType type) {
     switch (type) {
       case RecordType::kTokenIssued: return TokenIssued(Keyed::kNo);
       case RecordType::kTokenKept: return TokenKept(Keyed::kNo);
       case RecordType::kTokenEnded: return TokenEnded();
-      case RecordType::kSessionOpened: return SessionOpened();
-      case RecordType::kSessionClosed: return SessionClosed();
-      case RecordType::kRuleSet: return RuleSet();
-      case RecordType::kRuleRemoved: return RuleRemoved();
-      case RecordType::kNamespaceSet: return NamespaceSet();
-      case RecordType::kNamespaceRemoved: return NamespaceRemoved();
-      case RecordType::kClockMarked: return PutMeta(kClockKey, kClockMarkBytes, DecodeClockMark);
-      case RecordType::kWatermarkRaised:
-        return PutMeta(kWatermarkKey, kWatermarkBytes, DecodeWatermark);
-      case RecordType::kFormatSet: return PutMeta(kFormatKey, kFormatBytes, DecodeFormat);
       case RecordType::kKeyedTokenIssued: return TokenIssued(Keyed::kYes);
       case RecordType::kKeyedTokenKept: return TokenKept(Keyed::kYes);
-      case RecordType::kRateSet: return RateSet();
-      case RecordType::kRateDropped: return RateDropped();
-      case RecordType::kHistoryAdded: return HistoryAdded();
-      case RecordType::kHistoryDropped: return HistoryDropped();
-      case RecordType::kSealed: sealed_ = true; return PutMeta(kSealKey, kSealBytes, DecodeSeal);
+      case RecordType::kSealed: sealed_ = true; break;
+      default: break;
     }
+    for (const EntityKind& kind : kEntityKinds) {
+      if (kind.put == type) return Put(kind);
+      if (kind.deleted == type) return Delete(kind);
+    }
+    // An unknown type ends the batch: without its layout the next record cannot be found.
     return Status::Corruption("record type " + std::to_string(static_cast<int>(type)) +
                               " is unknown");
+  }
+
+  Status Put(const EntityKind& kind) {
+    const bool is_meta = kind.family == Family::kMeta;
+    const std::string_view key = is_meta ? kind.meta_key : ReadField(kind.key);
+    const std::string_view value = ReadField(kind.value);
+    NOWCALLS_RETURN_IF_ERROR(kind.check({kind.family, key, value}));
+    sink_->Put(kind.family, key, value);
+    return {};
+  }
+
+  Status Delete(const EntityKind& kind) {
+    const std::string_view key = ReadField(kind.key);
+    NOWCALLS_RETURN_IF_ERROR(kind.check_key({kind.family, key, {}}));
+    // A SingleDelete removes one put only: keys that are put again need Delete.
+    if (IsPutOnce(kind.family)) {
+      sink_->SingleDelete(kind.family, key);
+    } else {
+      sink_->Delete(kind.family, key);
+    }
+    return {};
   }
 
   // Layouts of tokens with and without a parameter have types of their own. The record type
@@ -105,90 +116,9 @@ class RecordReader {
     return {};
   }
 
-  Status SessionOpened() {
-    const std::string_view key = in_.ReadBytes(kSessionKeyBytes);
-    const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
-    NOWCALLS_RETURN_IF_ERROR(DecodeSession(key, value).status());
-    sink_->Put(Family::kSessions, key, value);
-    return {};
-  }
-
-  Status SessionClosed() {
-    const std::string_view key = in_.ReadBytes(kSessionKeyBytes);
-    NOWCALLS_RETURN_IF_ERROR(DecodeSessionKey(key).status());
-    sink_->SingleDelete(Family::kSessions, key);
-    return {};
-  }
-
-  Status RuleSet() {
-    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
-    const std::string_view value = in_.ReadBytes(in_.Read<uint32_t>());
-    NOWCALLS_RETURN_IF_ERROR(DecodeRules(key, value).status());
-    sink_->Put(Family::kRules, key, value);
-    return {};
-  }
-
-  Status RuleRemoved() {
-    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
-    NOWCALLS_RETURN_IF_ERROR(DecodeRuleKey(key).status());
-    // Rule keys are put again at each change, so Delete, not SingleDelete, must remove them.
-    sink_->Delete(Family::kRules, key);
-    return {};
-  }
-
-  Status HistoryAdded() {
-    const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
-    const std::string_view value = in_.ReadBytes(in_.Read<uint32_t>());
-    // CheckHistory looks at views: a block may hold 256 entries with texts.
-    NOWCALLS_RETURN_IF_ERROR(CheckHistory(key, value));
-    sink_->Put(Family::kHistory, key, value);
-    return {};
-  }
-
-  Status HistoryDropped() {
-    const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
-    NOWCALLS_RETURN_IF_ERROR(DecodeHistoryKey(key).status());
-    sink_->SingleDelete(Family::kHistory, key);
-    return {};
-  }
-
-  Status RateSet() {
-    const std::string_view key = in_.ReadBytes(kRateKeyBytes);
-    const std::string_view value = in_.ReadBytes(kRateValueBytes);
-    NOWCALLS_RETURN_IF_ERROR(DecodeRate(key, value).status());
-    sink_->Put(Family::kRates, key, value);
-    return {};
-  }
-
-  Status RateDropped() {
-    const std::string_view key = in_.ReadBytes(kRateKeyBytes);
-    NOWCALLS_RETURN_IF_ERROR(DecodeRateKey(key).status());
-    sink_->Delete(Family::kRates, key);
-    return {};
-  }
-
-  Status NamespaceSet() {
-    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
-    const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
-    NOWCALLS_RETURN_IF_ERROR(DecodeNamespace(key, value).status());
-    sink_->Put(Family::kRules, key, value);
-    return {};
-  }
-
-  Status NamespaceRemoved() {
-    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
-    NOWCALLS_RETURN_IF_ERROR(DecodeNamespaceKey(key).status());
-    sink_->Delete(Family::kRules, key);
-    return {};
-  }
-
-  // Values of the meta family have a fixed size by record type; no record carries it.
-  template <typename Decoder>
-  Status PutMeta(std::string_view key, size_t value_bytes, Decoder decode) {
-    const std::string_view value = in_.ReadBytes(value_bytes);
-    NOWCALLS_RETURN_IF_ERROR(decode(value).status());
-    sink_->Put(Family::kMeta, key, value);
-    return {};
+  std::string_view ReadField(const Field& field) {
+    if (field.bytes != 0) return in_.ReadBytes(field.bytes);
+    return in_.ReadBytes(field.size_bytes == 2 ? in_.Read<uint16_t>() : in_.Read<uint32_t>());
   }
 
   std::string_view ReadTokenValue(Keyed keyed) {

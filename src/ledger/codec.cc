@@ -457,11 +457,11 @@ std::string EncodeWatermark(int64_t deadline_ms) {
   return out;
 }
 
-Result<int64_t> DecodeWatermark(std::string_view value) {
+Result<Watermark> DecodeWatermark(std::string_view value) {
   NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("watermark", value, kWatermarkBytes));
   const auto deadline_ms = LoadBigEndian<int64_t>(value.data() + 1);
   if (!IsLedgerMs(deadline_ms)) return Corrupt("watermark", "deadline_ms is out of range");
-  return deadline_ms;
+  return Watermark{deadline_ms};
 }
 
 }  // namespace nowcalls::ledger

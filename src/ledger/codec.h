@@ -92,7 +92,7 @@ std::string EncodeLogData(uint64_t batch_number);
 // nullopt for other bytes or another version.
 std::optional<uint64_t> DecodeLogData(std::string_view bytes);
 std::string EncodeWatermark(int64_t deadline_ms);
-Result<int64_t> DecodeWatermark(std::string_view value);
+Result<Watermark> DecodeWatermark(std::string_view value);
 
 }  // namespace nowcalls::ledger
 

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "ledger/codec.h"
+#include "ledger/entity_table.h"
 #include "ledger/namespace_codec.h"
 #include "ledger/param_codec.h"
 #include "ledger/rate_codec.h"
@@ -40,13 +41,12 @@ char* StoreKeyedValue(const Token& token, const Param& param, char* out) {
   return end;
 }
 
-void AppendType(std::string* out, RecordType type) { *out += static_cast<char>(type); }
-
-template <typename Size>
-void AppendSized(std::string* out, std::string_view bytes) {
-  // A text longer than its size field would be read back as another record: end the process.
-  NOWCALLS_CHECK(bytes.size() <= static_cast<std::make_unsigned_t<Size>>(-1));
-  AppendBigEndian(out, static_cast<Size>(bytes.size()));
+void AppendField(const Field& field, std::string_view bytes, std::string* out) {
+  // Another size would be read back as another record: end the process.
+  NOWCALLS_CHECK(field.bytes != 0 ? bytes.size() == field.bytes
+                                  : bytes.size() < uint64_t{1} << (8 * field.size_bytes));
+  if (field.size_bytes == 2) AppendBigEndian(out, static_cast<uint16_t>(bytes.size()));
+  if (field.size_bytes == 4) AppendBigEndian(out, static_cast<uint32_t>(bytes.size()));
   *out += bytes;
 }
 
@@ -102,110 +102,66 @@ void CommitBatch::TokenEnded(const TokenKey& key, EndReason reason) {
 }
 
 void CommitBatch::SessionOpened(const Session& session) {
-  std::string record;
-  AppendType(&record, RecordType::kSessionOpened);
-  record += EncodeSessionKey(session.id);
-  AppendSized<uint16_t>(&record, EncodeSessionValue(session));
-  Append(record);
+  Put(KindOf<Session>(), EncodeSessionKey(session.id), EncodeSessionValue(session));
 }
 
-void CommitBatch::SessionClosed(SessionId id) {
-  std::string record;
-  AppendType(&record, RecordType::kSessionClosed);
-  record += EncodeSessionKey(id);
-  Append(record);
-}
+void CommitBatch::SessionClosed(SessionId id) { Delete(KindOf<Session>(), EncodeSessionKey(id)); }
 
 void CommitBatch::RuleSet(const RuleEntry& rule, const RuleEntry* by_value) {
-  std::string record;
-  AppendType(&record, RecordType::kRuleSet);
-  AppendSized<uint16_t>(&record, EncodeRuleKey(rule.name_space, rule.flow));
-  AppendSized<uint32_t>(&record, by_value == nullptr ? EncodeRuleValue(rule.state, rule.json)
-                                                     : EncodeRuleValue(rule, *by_value));
-  Append(record);
+  Put(KindOf<RuleEntry>(), EncodeRuleKey(rule.name_space, rule.flow),
+      by_value == nullptr ? EncodeRuleValue(rule.state, rule.json)
+                          : EncodeRuleValue(rule, *by_value));
 }
 
 void CommitBatch::RuleRemoved(std::string_view name_space, FlowId flow) {
-  std::string record;
-  AppendType(&record, RecordType::kRuleRemoved);
-  AppendSized<uint16_t>(&record, EncodeRuleKey(name_space, flow));
-  Append(record);
+  Delete(KindOf<RuleEntry>(), EncodeRuleKey(name_space, flow));
 }
 
 void CommitBatch::HistoryAdded(std::span<const HistoryEntry> block) {
-  const std::string value = EncodeHistoryValue(block);
-  std::string record;
-  // A block of 256 entries with texts has tens of kilobytes: grow once.
-  record.reserve(1 + kHistoryKeyBytes + sizeof(uint32_t) + value.size());
-  AppendType(&record, RecordType::kHistoryAdded);
-  record += EncodeHistoryKey(block.front().sequence);
-  AppendSized<uint32_t>(&record, value);
-  Append(record);
+  Put(KindOf<HistoryBlock>(), EncodeHistoryKey(block.front().sequence), EncodeHistoryValue(block));
 }
 
 void CommitBatch::HistoryDropped(uint64_t first_sequence) {
-  // Only the block's key: a block is dropped as a whole.
-  std::string record;
-  AppendType(&record, RecordType::kHistoryDropped);
-  record += EncodeHistoryKey(first_sequence);
-  Append(record);
+  Delete(KindOf<HistoryBlock>(), EncodeHistoryKey(first_sequence));
 }
 
 void CommitBatch::NamespaceSet(const NamespaceEntry& entry) {
-  std::string record;
-  AppendType(&record, RecordType::kNamespaceSet);
-  AppendSized<uint16_t>(&record, EncodeNamespaceKey(entry.name_space));
-  AppendSized<uint16_t>(&record, EncodeNamespaceValue(entry.source));
-  Append(record);
+  Put(KindOf<NamespaceEntry>(), EncodeNamespaceKey(entry.name_space),
+      EncodeNamespaceValue(entry.source));
 }
 
 void CommitBatch::NamespaceRemoved(std::string_view name_space) {
-  std::string record;
-  AppendType(&record, RecordType::kNamespaceRemoved);
-  AppendSized<uint16_t>(&record, EncodeNamespaceKey(name_space));
-  Append(record);
+  Delete(KindOf<NamespaceEntry>(), EncodeNamespaceKey(name_space));
 }
 
 void CommitBatch::RateSet(const RateBucket& bucket) {
-  char record[1 + kRateKeyBytes + kRateValueBytes];
-  char* out = StoreType(record, RecordType::kRateSet);
-  EncodeRateKey(bucket.key, out);
-  EncodeRateValue(bucket, out + kRateKeyBytes);
-  Append({record, sizeof(record)});
+  char key[kRateKeyBytes];
+  char value[kRateValueBytes];
+  EncodeRateKey(bucket.key, key);
+  EncodeRateValue(bucket, value);
+  Put(KindOf<RateBucket>(), {key, sizeof(key)}, {value, sizeof(value)});
 }
 
 void CommitBatch::RateDropped(const RateKey& key) {
-  char record[1 + kRateKeyBytes];
-  EncodeRateKey(key, StoreType(record, RecordType::kRateDropped));
-  Append({record, sizeof(record)});
+  char bytes[kRateKeyBytes];
+  EncodeRateKey(key, bytes);
+  Delete(KindOf<RateBucket>(), {bytes, sizeof(bytes)});
 }
 
 void CommitBatch::ClockMarked(const ClockMark& mark) {
-  std::string record;
-  AppendType(&record, RecordType::kClockMarked);
-  record += EncodeClockMark(mark);
-  Append(record);
+  Put(KindOf<ClockMark>(), {}, EncodeClockMark(mark));
 }
 
 void CommitBatch::FormatSet(const Format& format) {
-  std::string record;
-  AppendType(&record, RecordType::kFormatSet);
-  record += EncodeFormat(format);
-  Append(record);
+  Put(KindOf<Format>(), {}, EncodeFormat(format));
 }
 
 void CommitBatch::WatermarkRaised(int64_t deadline_ms) {
-  std::string record;
-  AppendType(&record, RecordType::kWatermarkRaised);
-  record += EncodeWatermark(deadline_ms);
-  Append(record);
+  Put(KindOf<Watermark>(), {}, EncodeWatermark(deadline_ms));
 }
 
 void CommitBatch::Sealed(const Seal& seal, uint64_t term) {
-  std::string record;
-  AppendType(&record, RecordType::kSealed);
-  record += EncodeSeal(seal);
-  Append(record);
+  Put(KindOf<Seal>(), {}, EncodeSeal(seal));
   number_ = seal.batch_number;
   term_ = term;
   SealBytes(number_, term_, bytes_.data(), bytes_.size());
@@ -224,6 +180,22 @@ void CommitBatch::Clear() {
   due_ = 0;
   number_ = 0;
   term_ = 0;
+}
+
+void CommitBatch::Put(const EntityKind& kind, std::string_view key, std::string_view value) {
+  Begin(*kind.put);
+  AppendField(kind.key, key, &bytes_);
+  AppendField(kind.value, value, &bytes_);
+}
+
+void CommitBatch::Delete(const EntityKind& kind, std::string_view key) {
+  Begin(*kind.deleted);
+  AppendField(kind.key, key, &bytes_);
+}
+
+void CommitBatch::Begin(RecordType type) {
+  const char byte = static_cast<char>(type);
+  Append({&byte, 1});
 }
 
 void CommitBatch::Append(std::string_view record) {

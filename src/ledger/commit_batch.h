@@ -13,10 +13,13 @@
 
 #include "ledger/entities.h"
 #include "ledger/history_entry.h"
+#include "ledger/record_types.h"
 #include "ledger/sealed_batch.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::ledger {
+
+struct EntityKind;
 
 class CommitBatch {
  public:
@@ -71,6 +74,10 @@ class CommitBatch {
   void Clear();
 
  private:
+  // In the layout of `kind`. `key`: empty for kMeta.
+  void Put(const EntityKind& kind, std::string_view key, std::string_view value);
+  void Delete(const EntityKind& kind, std::string_view key);
+  void Begin(RecordType type);
   void Append(std::string_view record);
 
   std::string bytes_ = std::string(kSealedBatchHeaderBytes, '\0');  // Room for the header first.
@@ -85,9 +92,9 @@ class KeyValueSink {
  public:
   virtual ~KeyValueSink() = default;
   virtual void Put(Family family, std::string_view key, std::string_view value) = 0;
-  // Keys put once and deleted once: tokens, sessions, history.
+  // Of families that are put once.
   virtual void SingleDelete(Family family, std::string_view key) = 0;
-  // Keys put repeatedly: rules, namespaces, rates.
+  // Of others.
   virtual void Delete(Family family, std::string_view key) = 0;
 };
 

@@ -125,6 +125,11 @@ struct ClockMark {
   ClockSample machine;
 };
 
+// No live token has a deadline below it.
+struct Watermark {
+  int64_t deadline_ms = 0;
+};
+
 // Token ids end at 2^63 - 1; the rest is room for skipped numbers.
 inline constexpr uint64_t kFenceMax = uint64_t{1} << 62;
 

@@ -18,13 +18,35 @@ enum class Family : uint8_t {
   kTokensMedium = 4,  // Hold of at most kMediumHoldMs.
   kTokensLong = 5,
   kHistory = 6,  // The last ends of tokens that their holders did not bring about in time.
-  kRates = 7,    // Windows of calls a second. Absent from a ledger of format version 1 or 2.
+  kRates = 7,    // Windows of calls a second.
 };
 
-inline constexpr int kFamilyCount = 8;
-inline constexpr std::array<Family, kFamilyCount> kAllFamilies = {
-    Family::kMeta,         Family::kRules,      Family::kSessions, Family::kTokensShort,
-    Family::kTokensMedium, Family::kTokensLong, Family::kHistory,  Family::kRates};
+// How often a key of a family is put. RocksDB's SingleDelete needs keys that are put once.
+enum class Keys : uint8_t {
+  kPutAgain,  // Deleted by Delete.
+  kPutOnce,   // Deleted once, by SingleDelete.
+};
+
+struct FamilyRow {
+  Family family;
+  std::string_view name;
+  Keys keys;
+  uint32_t since_format;  // Ledgers of earlier format versions may be without it.
+};
+
+// By number.
+inline constexpr size_t kFamilyCount = 8;
+inline constexpr std::array<FamilyRow, kFamilyCount> kFamilies = {{
+    {Family::kMeta, "default", Keys::kPutAgain, 1},
+    {Family::kRules, "rules", Keys::kPutAgain, 1},
+    {Family::kSessions, "sessions", Keys::kPutOnce, 1},
+    {Family::kTokensShort, "tokens_short", Keys::kPutOnce, 1},
+    {Family::kTokensMedium, "tokens_medium", Keys::kPutOnce, 1},
+    {Family::kTokensLong, "tokens_long", Keys::kPutOnce, 1},
+    {Family::kHistory, "history", Keys::kPutOnce, 1},
+    {Family::kRates, "rates", Keys::kPutAgain, 3},
+}};
+
 // Tokens come last: they may be millions.
 inline constexpr std::array<Family, kFamilyCount> kLoadOrder = {
     Family::kMeta,  Family::kRules,       Family::kSessions,     Family::kHistory,
@@ -35,12 +57,9 @@ inline constexpr std::array<Family, 3> kTokenFamilies = {
 inline constexpr int64_t kShortHoldMs = 10'000;
 inline constexpr int64_t kMediumHoldMs = 300'000;
 
-constexpr std::string_view FamilyName(Family family) {
-  constexpr std::array<std::string_view, kFamilyCount> kNames = {
-      "default",       "rules",       "sessions", "tokens_short",
-      "tokens_medium", "tokens_long", "history",  "rates"};
-  return kNames[static_cast<size_t>(family)];
-}
+constexpr const FamilyRow& RowOf(Family family) { return kFamilies[static_cast<size_t>(family)]; }
+constexpr std::string_view FamilyName(Family family) { return RowOf(family).name; }
+constexpr bool IsPutOnce(Family family) { return RowOf(family).keys == Keys::kPutOnce; }
 
 constexpr bool IsTokenFamily(Family family) {
   return family >= Family::kTokensShort && family <= Family::kTokensLong;

@@ -13,48 +13,12 @@
 namespace nowcalls::recovery {
 namespace {
 
-class Loader : public store::LedgerVisitor {
+class Loader : public ledger::EntityVisitor {
  public:
   explicit Loader(const core::CoreOptions& options) : options_(options) {}
 
-  Status OnFormat(const ledger::Format& format) override {
-    options_.token_id_key = format.token_id_key;
-    core_ = std::make_unique<core::Core>(options_);
-    format_version_ = format.version;
-    core_->loading().SetFormat(format);
-    return Status::Ok();
-  }
-  Status OnClock(const ledger::ClockMark& mark) override {
-    mark_ = mark;
-    return Status::Ok();
-  }
-  Status OnSeal(const ledger::Seal& seal) override {
-    seal_ = seal;
-    core_->loading().ExpectSeal(seal);
-    return Status::Ok();
-  }
-  Status OnWatermark(int64_t /*deadline_ms*/) override { return Status::Ok(); }
-  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
-    rule_sources_.emplace(entry.name_space, entry.source);
-    return core_->loading().LoadNamespace(entry);
-  }
-  Status OnRule(const ledger::RuleEntry& rule) override {
-    ++rules_;
-    return core_->loading().LoadRule(rule);
-  }
-  Status OnSession(const ledger::Session& session) override {
-    ++sessions_;
-    return core_->loading().LoadSession(session);
-  }
-  Status OnHistory(const ledger::HistoryBlock& block) override {
-    return core_->loading().LoadHistory(block);
-  }
-  Status OnRate(const ledger::RateBucket& bucket) override {
-    return core_->loading().LoadRate(bucket);
-  }
-  Status OnToken(const ledger::Token& token) override {
-    ++tokens_;
-    return core_->loading().LoadToken(token);
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
   }
 
   Result<RecoveredLedger> Finish(bool may_lack_batches,
@@ -88,6 +52,42 @@ class Loader : public store::LedgerVisitor {
   }
 
  private:
+  Status On(const ledger::Format& format) {
+    options_.token_id_key = format.token_id_key;
+    core_ = std::make_unique<core::Core>(options_);
+    format_version_ = format.version;
+    core_->loading().SetFormat(format);
+    return Status::Ok();
+  }
+  Status On(const ledger::ClockMark& mark) {
+    mark_ = mark;
+    return Status::Ok();
+  }
+  Status On(const ledger::Seal& seal) {
+    seal_ = seal;
+    core_->loading().ExpectSeal(seal);
+    return Status::Ok();
+  }
+  Status On(const ledger::Watermark& /*watermark*/) { return Status::Ok(); }
+  Status On(const ledger::NamespaceEntry& entry) {
+    rule_sources_.emplace(entry.name_space, entry.source);
+    return core_->loading().LoadNamespace(entry);
+  }
+  Status On(const ledger::RuleEntry& rule) {
+    ++rules_;
+    return core_->loading().LoadRule(rule);
+  }
+  Status On(const ledger::Session& session) {
+    ++sessions_;
+    return core_->loading().LoadSession(session);
+  }
+  Status On(const ledger::HistoryBlock& block) { return core_->loading().LoadHistory(block); }
+  Status On(const ledger::RateBucket& bucket) { return core_->loading().LoadRate(bucket); }
+  Status On(const ledger::Token& token) {
+    ++tokens_;
+    return core_->loading().LoadToken(token);
+  }
+
   // The first fence that is certain not to have been given out.
   uint64_t NextFence(const ClockSample& sample, const std::optional<ledger::RecoveredTime>& time,
                      bool may_lack_batches) const {
@@ -122,7 +122,7 @@ Result<RecoveredLedger> Recover(store::Log* log, store::Tables* tables,
   NOWCALLS_RETURN_IF_ERROR(
       log->Read(tables->applied() + 1,
                 [tables](const ledger::SealedBatch& batch) { return tables->Apply(batch); }));
-  // Step 2: the tables are whole; load every family in the order of LedgerVisitor.
+  // Step 2: the tables are whole; load every family in the order of ledger::Entity.
   Loader loader(options);
   NOWCALLS_RETURN_IF_ERROR(tables->Load(&loader));
   return loader.Finish(log->MayLackBatches(), sample_clocks);

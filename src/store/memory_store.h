@@ -20,7 +20,7 @@ class MemoryStore : public Store {
   Status Read(uint64_t from, const BatchSink& sink) override { return log_.Read(from, sink); }
   Status Trim(uint64_t number) override { return log_.Trim(number); }
 
-  Status Load(LedgerVisitor* visitor) override { return tables_.Load(visitor); }
+  Status Load(ledger::EntityVisitor* visitor) override { return tables_.Load(visitor); }
   uint64_t applied() const override { return tables_.applied(); }
   Status Apply(const ledger::SealedBatch& batch) override {
     NOWCALLS_RETURN_IF_ERROR(tables_.Apply(batch));

@@ -3,18 +3,15 @@
 #include "base/check.h"
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
+#include "ledger/entity_table.h"
 #include "store/batch_order.h"
+#include "store/meta_rows.h"
 #include "store/scan_walk.h"
-#include "store/show_rows.h"
 
 namespace nowcalls::store {
 namespace {
 
 using ledger::Family;
-
-bool IsPutOnce(Family family) {
-  return family == Family::kSessions || family == Family::kHistory || ledger::IsTokenFamily(family);
-}
 
 // Reads the batch only: one that cannot be applied must change nothing.
 class NothingSink : public ledger::KeyValueSink {
@@ -31,7 +28,7 @@ class MapSink : public ledger::KeyValueSink {
   void Put(Family family, std::string_view key, std::string_view value) override {
     const auto [it, added] = In(family).insert_or_assign(std::string(key), value);
     // Of two puts of such a key, the older would survive a SingleDelete in RocksDB.
-    NOWCALLS_CHECK(added || !IsPutOnce(family));
+    NOWCALLS_CHECK(added || !ledger::IsPutOnce(family));
   }
   void SingleDelete(Family family, std::string_view key) override {
     MemoryTables::Rows& rows = In(family);
@@ -57,7 +54,7 @@ MemoryTables::MemoryTables(const ledger::Format& format) {
                                                     ledger::EncodeFormat(format));
 }
 
-Status MemoryTables::Load(LedgerVisitor* visitor) {
+Status MemoryTables::Load(ledger::EntityVisitor* visitor) {
   MetaRows meta;
   for (const auto& [key, value] : rows(Family::kMeta)) meta.Add(key, value);
   NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
@@ -68,7 +65,7 @@ Status MemoryTables::Load(LedgerVisitor* visitor) {
     const Rows& in = rows(family);
     auto it = ledger::IsTokenFamily(family) ? in.lower_bound(lower) : in.begin();
     for (; it != in.end(); ++it) {
-      NOWCALLS_RETURN_IF_ERROR(ShowRow(family, it->first, it->second, visitor));
+      NOWCALLS_RETURN_IF_ERROR(ledger::ShowRow({family, it->first, it->second}, visitor));
     }
   }
   return {};

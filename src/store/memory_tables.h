@@ -20,7 +20,7 @@ class MemoryTables : public Tables {
  public:
   explicit MemoryTables(const ledger::Format& format);
 
-  Status Load(LedgerVisitor* visitor) override;
+  Status Load(ledger::EntityVisitor* visitor) override;
   uint64_t applied() const override { return applied_; }
   Status Apply(const ledger::SealedBatch& batch) override;
   Status Sync() override { return {}; }

@@ -18,23 +18,10 @@ namespace {
 using store::RocksStore;
 
 // Adds up what is live, and compares it with the seal.
-class Proof : public store::LedgerVisitor {
+class Proof : public ledger::EntityVisitor {
  public:
-  Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
-  Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
-  Status OnSeal(const ledger::Seal& seal) override {
-    seal_ = seal;
-    return {};
-  }
-  Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
-  Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
-  Status OnSession(const ledger::Session& session) override { return TakeNumber(session.id.value); }
-  Status OnToken(const ledger::Token& token) override {
-    ++tokens_;
-    counts_ += token.count;
-    fences_ += token.fence.value;
-    if (!ids_.insert(token.key.id.value).second) return Status::Corruption("a token id twice");
-    return TakeNumber(token.fence.value);
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
   }
 
   std::string Problem() const {
@@ -45,6 +32,19 @@ class Proof : public store::LedgerVisitor {
   }
 
  private:
+  Status On(const ledger::Seal& seal) {
+    seal_ = seal;
+    return {};
+  }
+  Status On(const ledger::Session& session) { return TakeNumber(session.id.value); }
+  Status On(const ledger::Token& token) {
+    ++tokens_;
+    counts_ += token.count;
+    fences_ += token.fence.value;
+    if (!ids_.insert(token.key.id.value).second) return Status::Corruption("a token id twice");
+    return TakeNumber(token.fence.value);
+  }
+  Status On(const auto& /*other*/) { return {}; }
   Status TakeNumber(uint64_t number) {
     greatest_ = std::max(greatest_, number);
     return numbers_.insert(number).second ? Status::Ok() : Status::Corruption("a number twice");

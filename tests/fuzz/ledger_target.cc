@@ -16,6 +16,7 @@
 #include "fuzz/targets.h"
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
+#include "ledger/entity_table.h"
 #include "ledger/history_entry.h"
 #include "ledger/namespace_codec.h"
 #include "ledger/rate_codec.h"
@@ -30,20 +31,21 @@ using ledger::Family;
 class CheckingSink : public ledger::KeyValueSink {
  public:
   void Put(Family family, std::string_view key, std::string_view value) override {
-    REQUIRE_FALSE(key.empty());
-    REQUIRE_FALSE(value.empty());
-    if (ledger::IsTokenFamily(family)) REQUIRE(ledger::DecodeToken(family, key, value).ok());
-    if (family == Family::kSessions) REQUIRE(ledger::DecodeSession(key, value).ok());
-    if (family == Family::kHistory) REQUIRE(ledger::DecodeHistory(key, value).ok());
-    if (family == Family::kRates) REQUIRE(ledger::DecodeRate(key, value).ok());
+    const ledger::StoredRow row{family, key, value};
+    REQUIRE(ledger::FindKind(row) != nullptr);
+    class Ignored : public ledger::EntityVisitor {
+      Status OnEntity(const ledger::Entity& /*entity*/) override { return {}; }
+    } ignored;
+    REQUIRE(ledger::ShowRow(row, &ignored).ok());
   }
   void SingleDelete(Family family, std::string_view key) override {
     REQUIRE_FALSE(key.empty());
+    REQUIRE(ledger::IsPutOnce(family));
     if (ledger::IsTokenFamily(family)) REQUIRE(ledger::DecodeTokenKey(family, key).ok());
   }
   void Delete(Family family, std::string_view key) override {
     REQUIRE_FALSE(key.empty());
-    REQUIRE((family == Family::kRules || family == Family::kRates));
+    REQUIRE_FALSE(ledger::IsPutOnce(family));
   }
 };
 
@@ -130,7 +132,7 @@ void Meta(uint8_t which, std::string_view input) {
     if (seal.ok()) REQUIRE(ledger::EncodeSeal(*seal) == input);
   } else {
     const auto watermark = ledger::DecodeWatermark(input);
-    if (watermark.ok()) REQUIRE(ledger::EncodeWatermark(*watermark) == input);
+    if (watermark.ok()) REQUIRE(ledger::EncodeWatermark(watermark->deadline_ms) == input);
   }
 }
 

@@ -9,23 +9,25 @@
 namespace nowcalls::sim {
 namespace {
 
-class Dumper : public store::LedgerVisitor {
+class Dumper : public ledger::EntityVisitor {
  public:
-  Status OnFormat(const ledger::Format&) override { return {}; }
-  Status OnClock(const ledger::ClockMark&) override { return {}; }
-  Status OnSeal(const ledger::Seal&) override { return {}; }
-  Status OnWatermark(int64_t) override { return {}; }
-  Status OnRule(const ledger::RuleEntry&) override { return {}; }
-  Status OnSession(const ledger::Session& session) override {
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
+  }
+
+  LedgerDump dump;
+
+ private:
+  Status On(const ledger::Session& session) {
     owners_[session.id.value] = OwnerText(session.name_space, session.client_id, session.instance);
     ++dump.sessions;
     return {};
   }
-  Status OnHistory(const ledger::HistoryBlock& block) override {
+  Status On(const ledger::HistoryBlock& block) {
     for (const ledger::HistoryEntry& entry : block) dump.history.insert(entry.token_id.value);
     return {};
   }
-  Status OnToken(const ledger::Token& token) override {
+  Status On(const ledger::Token& token) {
     dump.tokens.push_back({.id = token.key.id.value,
                            .fence = token.fence.value,
                            .owner = owners_[token.session.value],
@@ -36,10 +38,8 @@ class Dumper : public store::LedgerVisitor {
                            .request_id = token.request_id});
     return {};
   }
+  Status On(const auto& /*other*/) { return {}; }
 
-  LedgerDump dump;
-
- private:
   std::map<uint64_t, std::string> owners_;
 };
 

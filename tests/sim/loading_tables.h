@@ -15,7 +15,7 @@ class LoadingTables : public store::Tables {
  public:
   LoadingTables(store::Tables* tables, const Saboteur* saboteur)
       : tables_(tables), saboteur_(saboteur) {}
-  Status Load(store::LedgerVisitor* visitor) override { return saboteur_->Load(tables_, visitor); }
+  Status Load(ledger::EntityVisitor* visitor) override { return saboteur_->Load(tables_, visitor); }
   uint64_t applied() const override { return tables_->applied(); }
   Status Apply(const ledger::SealedBatch& batch) override { return tables_->Apply(batch); }
   Status Sync() override { return tables_->Sync(); }

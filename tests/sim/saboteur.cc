@@ -9,69 +9,57 @@
 namespace nowcalls::sim {
 namespace {
 
-class Forwarder : public store::LedgerVisitor {
- public:
-  explicit Forwarder(store::LedgerVisitor* to) : to_(to) {}
-
-  Status OnFormat(const ledger::Format& format) override { return to_->OnFormat(format); }
-  Status OnClock(const ledger::ClockMark& mark) override { return to_->OnClock(mark); }
-  Status OnSeal(const ledger::Seal& seal) override { return to_->OnSeal(seal); }
-  Status OnWatermark(int64_t deadline_ms) override { return to_->OnWatermark(deadline_ms); }
-  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
-    return to_->OnNamespace(entry);
-  }
-  Status OnRule(const ledger::RuleEntry& rule) override { return to_->OnRule(rule); }
-  Status OnSession(const ledger::Session& session) override { return to_->OnSession(session); }
-  Status OnHistory(const ledger::HistoryBlock& block) override { return to_->OnHistory(block); }
-  Status OnRate(const ledger::RateBucket& bucket) override { return to_->OnRate(bucket); }
-  Status OnToken(const ledger::Token& token) override { return to_->OnToken(token); }
-
- private:
-  store::LedgerVisitor* const to_;
-};
-
 // The seal says that the newest fence found was the newest ever.
-class FenceForgetter : public Forwarder {
+class FenceForgetter : public ledger::EntityVisitor {
  public:
-  FenceForgetter(uint64_t next_fence, store::LedgerVisitor* to)
-      : Forwarder(to), next_fence_(next_fence) {}
+  FenceForgetter(uint64_t next_fence, ledger::EntityVisitor* to)
+      : next_fence_(next_fence), to_(to) {}
 
-  Status OnSeal(const ledger::Seal& seal) override {
-    ledger::Seal tampered = seal;
+  Status OnEntity(const ledger::Entity& entity) override {
+    const auto* const seal = ledger::As<ledger::Seal>(entity);
+    if (seal == nullptr) return to_->OnEntity(entity);
+    ledger::Seal tampered = *seal;
     tampered.next_fence = next_fence_;
-    return Forwarder::OnSeal(tampered);
+    return to_->OnEntity(&tampered);
   }
 
  private:
   const uint64_t next_fence_;
+  ledger::EntityVisitor* const to_;
 };
 
-class WindowForgetter : public Forwarder {
+class WindowForgetter : public ledger::EntityVisitor {
  public:
-  using Forwarder::Forwarder;
-  Status OnRate(const ledger::RateBucket& /*bucket*/) override { return {}; }
+  explicit WindowForgetter(ledger::EntityVisitor* to) : to_(to) {}
+
+  Status OnEntity(const ledger::Entity& entity) override {
+    const bool is_window = ledger::As<ledger::RateBucket>(entity) != nullptr;
+    return is_window ? Status() : to_->OnEntity(entity);
+  }
+
+ private:
+  ledger::EntityVisitor* const to_;
 };
 
 // The least next_fence that recovery accepts.
-class FenceFinder : public store::LedgerVisitor {
+class FenceFinder : public ledger::EntityVisitor {
  public:
-  Status OnFormat(const ledger::Format&) override { return {}; }
-  Status OnClock(const ledger::ClockMark&) override { return {}; }
-  Status OnSeal(const ledger::Seal&) override { return {}; }
-  Status OnWatermark(int64_t) override { return {}; }
-  Status OnRule(const ledger::RuleEntry&) override { return {}; }
-  Status OnSession(const ledger::Session& session) override { return Saw(session.id.value); }
-  Status OnHistory(const ledger::HistoryBlock& block) override {
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
+  }
+
+  uint64_t next_fence = 1;
+
+ private:
+  Status On(const ledger::Session& session) { return Saw(session.id.value); }
+  Status On(const ledger::HistoryBlock& block) {
     for (const ledger::HistoryEntry& entry : block) {
       NOWCALLS_RETURN_IF_ERROR(Saw(std::max(entry.fence.value, entry.session.value)));
     }
     return {};
   }
-  Status OnToken(const ledger::Token& token) override { return Saw(token.fence.value); }
-
-  uint64_t next_fence = 1;
-
- private:
+  Status On(const ledger::Token& token) { return Saw(token.fence.value); }
+  Status On(const auto& /*other*/) { return {}; }
   Status Saw(uint64_t fence) {
     next_fence = std::max(next_fence, fence + 1);
     return {};
@@ -293,7 +281,7 @@ std::string Saboteur::Reply(std::string_view message) {
   return Text(out);
 }
 
-Status Saboteur::Load(store::LedgerSource* store, store::LedgerVisitor* visitor) const {
+Status Saboteur::Load(store::LedgerSource* store, ledger::EntityVisitor* visitor) const {
   if (kind_ == Sabotage::kWindowsForgotten) {
     WindowForgetter forgetter(visitor);
     return store->Load(&forgetter);

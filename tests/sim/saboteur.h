@@ -77,7 +77,7 @@ class Saboteur {
   // What the client is given instead of whole replies.
   std::string Out(LinkId link, std::string_view bytes);
   // What recovery is shown of `store`.
-  Status Load(store::LedgerSource* store, store::LedgerVisitor* visitor) const;
+  Status Load(store::LedgerSource* store, ledger::EntityVisitor* visitor) const;
 
  private:
   // What is left of a stream that has not come to a whole message.

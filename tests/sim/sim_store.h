@@ -32,7 +32,7 @@ class SimStore : public store::Store {
   // It says that no batch may lack, from now on.
   void Deny() { denies_ = true; }
 
-  Status Load(store::LedgerVisitor* visitor) override { return tables_.Load(visitor); }
+  Status Load(ledger::EntityVisitor* visitor) override { return tables_.Load(visitor); }
   uint64_t applied() const override { return tables_.applied(); }
   Status Apply(const ledger::SealedBatch& batch) override {
     NOWCALLS_RETURN_IF_ERROR(tables_.Apply(batch));

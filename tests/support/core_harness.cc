@@ -21,43 +21,47 @@ using core::kNoToken;
 using core::TokenOrder;
 using core::TokenSlot;
 
-class ContentReader : public store::LedgerVisitor {
+class ContentReader : public ledger::EntityVisitor {
  public:
-  Status OnFormat(const ledger::Format&) override { return {}; }
-  Status OnClock(const ledger::ClockMark& mark) override {
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
+  }
+
+  Status On(const ledger::Format&) { return {}; }
+  Status On(const ledger::ClockMark& mark) {
     content.clock = mark;
     return {};
   }
-  Status OnSeal(const ledger::Seal& seal) override {
+  Status On(const ledger::Seal& seal) {
     content.seal = seal;
     return {};
   }
-  Status OnWatermark(int64_t deadline_ms) override {
-    content.watermark_ms = deadline_ms;
+  Status On(const ledger::Watermark& watermark) {
+    content.watermark_ms = watermark.deadline_ms;
     return {};
   }
-  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
+  Status On(const ledger::NamespaceEntry& entry) {
     content.namespaces.push_back(entry);
     return {};
   }
-  Status OnRule(const ledger::RuleEntry& rule) override {
+  Status On(const ledger::RuleEntry& rule) {
     content.rules.push_back(rule);
     return {};
   }
-  Status OnSession(const ledger::Session& session) override {
+  Status On(const ledger::Session& session) {
     content.sessions.push_back(session);
     return {};
   }
-  Status OnHistory(const ledger::HistoryBlock& block) override {
+  Status On(const ledger::HistoryBlock& block) {
     content.history.insert(content.history.end(), block.begin(), block.end());
     content.history_blocks.push_back(block.size());
     return {};
   }
-  Status OnRate(const ledger::RateBucket& bucket) override {
+  Status On(const ledger::RateBucket& bucket) {
     content.rates.push_back(bucket);
     return {};
   }
-  Status OnToken(const ledger::Token& token) override {
+  Status On(const ledger::Token& token) {
     content.tokens.push_back(token);
     return {};
   }
@@ -65,38 +69,34 @@ class ContentReader : public store::LedgerVisitor {
   LedgerContent content;
 };
 
-class CoreLoader : public store::LedgerVisitor {
+class CoreLoader : public ledger::EntityVisitor {
  public:
   CoreLoader(core::Core* core, uint32_t format_version)
       : core_(core), format_version_(format_version) {}
 
-  Status OnFormat(const ledger::Format& format) override {
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
+  }
+
+  Status On(const ledger::Format& format) {
     ledger::Format found = format;
     if (format_version_ != 0) found.version = format_version_;
     core_->loading().SetFormat(found);
     return {};
   }
-  Status OnClock(const ledger::ClockMark&) override { return {}; }
-  Status OnSeal(const ledger::Seal& found) override {
+  Status On(const ledger::ClockMark&) { return {}; }
+  Status On(const ledger::Seal& found) {
     seal = found;
     core_->loading().ExpectSeal(found);
     return {};
   }
-  Status OnWatermark(int64_t) override { return {}; }
-  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
-    return core_->loading().LoadNamespace(entry);
-  }
-  Status OnRule(const ledger::RuleEntry& rule) override { return core_->loading().LoadRule(rule); }
-  Status OnSession(const ledger::Session& session) override {
-    return core_->loading().LoadSession(session);
-  }
-  Status OnHistory(const ledger::HistoryBlock& block) override {
-    return core_->loading().LoadHistory(block);
-  }
-  Status OnRate(const ledger::RateBucket& bucket) override {
-    return core_->loading().LoadRate(bucket);
-  }
-  Status OnToken(const ledger::Token& token) override { return core_->loading().LoadToken(token); }
+  Status On(const ledger::Watermark&) { return {}; }
+  Status On(const ledger::NamespaceEntry& entry) { return core_->loading().LoadNamespace(entry); }
+  Status On(const ledger::RuleEntry& rule) { return core_->loading().LoadRule(rule); }
+  Status On(const ledger::Session& session) { return core_->loading().LoadSession(session); }
+  Status On(const ledger::HistoryBlock& block) { return core_->loading().LoadHistory(block); }
+  Status On(const ledger::RateBucket& bucket) { return core_->loading().LoadRate(bucket); }
+  Status On(const ledger::Token& token) { return core_->loading().LoadToken(token); }
 
   std::optional<ledger::Seal> seal;
 

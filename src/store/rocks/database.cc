@@ -11,12 +11,6 @@ namespace {
 
 using ledger::Family;
 
-// Whether a ledger of the version may be without the family.
-bool MayLack(uint32_t format_version, Family family) {
-  constexpr uint32_t kFirstWithRates = 3;
-  return family == Family::kRates && format_version < kFirstWithRates;
-}
-
 rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
 StoreError NotALedger(const std::string& dir, const std::string& what) {
@@ -67,9 +61,9 @@ StoreError Database::Open(Access access, rocksdb::DBOptions options,
 
 void Database::FindFamilies() {
   families_ = {};
-  for (const Family family : ledger::kAllFamilies) {
+  for (const auto& [family, name, keys, since] : ledger::kFamilies) {
     for (rocksdb::ColumnFamilyHandle* handle : handles_) {
-      if (handle->GetName() == FamilyName(family)) families_[static_cast<size_t>(family)] = handle;
+      if (handle->GetName() == name) families_[static_cast<size_t>(family)] = handle;
     }
   }
 }
@@ -121,9 +115,11 @@ Result<uint32_t> Database::FormatVersion() const {
 }
 
 StoreError Database::CheckFamilies(uint32_t format_version) const {
-  for (const Family family : ledger::kAllFamilies) {
-    if (HandleOf(family) != nullptr || MayLack(format_version, family)) continue;
-    return NotALedger(dir_, "lacks the column family '" + std::string(FamilyName(family)) + "'");
+  // 0, without a format record: as the first version.
+  format_version = std::max(format_version, ledger::kFormatVersionMin);
+  for (const auto& [family, name, keys, since] : ledger::kFamilies) {
+    if (HandleOf(family) != nullptr || format_version < since) continue;
+    return NotALedger(dir_, "lacks the column family '" + std::string(name) + "'");
   }
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {
     if (std::find(families_.begin(), families_.end(), handle) != families_.end()) continue;
@@ -134,19 +130,19 @@ StoreError Database::CheckFamilies(uint32_t format_version) const {
 
 FamilyNumbers Database::NumbersOfFamilies() const {
   FamilyNumbers numbers{};
-  for (const Family family : ledger::kAllFamilies) {
-    const rocksdb::ColumnFamilyHandle* handle = HandleOf(family);
-    numbers[static_cast<size_t>(family)] = handle == nullptr ? kNoFamilyNumber : handle->GetID();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const rocksdb::ColumnFamilyHandle* handle = families_[i];
+    numbers[i] = handle == nullptr ? kNoFamilyNumber : handle->GetID();
   }
   return numbers;
 }
 
 Status Database::MakeFamilies() {
-  for (const Family family : ledger::kAllFamilies) {
+  for (const auto& [family, name, keys, since] : ledger::kFamilies) {
     if (HandleOf(family) != nullptr) continue;
     rocksdb::ColumnFamilyHandle* handle = nullptr;
     const rocksdb::Status made = db_->CreateColumnFamily(
-        FamilyOptions(write_buffer_bytes_, memtables_), std::string(FamilyName(family)), &handle);
+        FamilyOptions(write_buffer_bytes_, memtables_), std::string(name), &handle);
     if (!made.ok()) return FromRocks(made, "make a column family", dir_);
     handles_.push_back(handle);
   }

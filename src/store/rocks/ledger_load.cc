@@ -6,8 +6,9 @@
 
 #include "base/last_words.h"
 #include "ledger/codec.h"
+#include "ledger/entity_table.h"
+#include "store/meta_rows.h"
 #include "store/rocks/read_ahead.h"
-#include "store/show_rows.h"
 
 namespace nowcalls::store {
 namespace {
@@ -42,7 +43,7 @@ StoreError ReadError(const Database& database, Family family, const rocksdb::Sta
                         database.dir());
 }
 
-Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor) {
+Status LoadLedger(const Database& database, LoadFrom from, ledger::EntityVisitor* visitor) {
   const AssertionsMeanDamage reading;
   // Only damage is shown to the visitor. A failed read in disguise ends the load.
   const auto unread = [&database, visitor](Family family, const Status& read) -> Status {
@@ -74,7 +75,7 @@ Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visito
   while (const ReadAhead::Part* part = ahead.Next()) {
     const Family family = families[part->source];
     NOWCALLS_RETURN_IF_ERROR(part->rows.ForEach([&](std::string_view key, std::string_view value) {
-      return ShowRow(family, key, value, visitor);
+      return ledger::ShowRow({family, key, value}, visitor);
     }));
     if (part->status.ok()) continue;
     NOWCALLS_RETURN_IF_ERROR(unread(family, ReadError(database, family, part->status)));

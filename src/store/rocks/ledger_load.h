@@ -15,8 +15,8 @@ enum class LoadFrom {
   kBeginning,  // A tool looks at every row: one below the watermark is what a verifier is after.
 };
 
-// In the order of LedgerVisitor.
-Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor);
+// In the order of ledger::Entity.
+Status LoadLedger(const Database& database, LoadFrom from, ledger::EntityVisitor* visitor);
 
 // The error of reading a family.
 StoreError ReadError(const Database& database, ledger::Family family,

@@ -118,7 +118,7 @@ Result<std::unique_ptr<LedgerReader>> LedgerReader::Open(const LedgerLock& lock)
 ReadMode LedgerReader::mode() const { return impl_->mode; }
 const std::vector<std::string>& LedgerReader::notes() const { return impl_->notes; }
 
-Status LedgerReader::Load(LedgerVisitor* visitor) {
+Status LedgerReader::Load(ledger::EntityVisitor* visitor) {
   return LoadLedger(impl_->database, LoadFrom::kBeginning, visitor);
 }
 

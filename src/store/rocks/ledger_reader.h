@@ -31,7 +31,7 @@ class LedgerReader : public LedgerSource, public CopySource {
   ~LedgerReader() override;
 
   // All tokens, also below the watermark.
-  Status Load(LedgerVisitor* visitor) override;
+  Status Load(ledger::EntityVisitor* visitor) override;
 
   // kFailedPrecondition if kBesideServer: servers make backups.
   Result<std::vector<CopiedFile>> CopyTo(const std::string& to,

@@ -148,7 +148,7 @@ bool RocksStore::formatted_now() const { return impl_->ledger.formatted_now(); }
 bool RocksStore::MayLackBatches() const { return impl_->ledger.may_lack_batches(); }
 const std::vector<std::string>& RocksStore::notes() const { return impl_->ledger.notes(); }
 
-Status RocksStore::Load(LedgerVisitor* visitor) {
+Status RocksStore::Load(ledger::EntityVisitor* visitor) {
   if (!impl_->is_open()) return Status::FailedPrecondition("the ledger is closed");
   return LoadLedger(impl_->database(), LoadFrom::kWatermark, visitor);
 }

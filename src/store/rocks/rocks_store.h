@@ -61,7 +61,7 @@ class RocksStore : public Store, public CopySource {
 
   ~RocksStore() override;
 
-  Status Load(LedgerVisitor* visitor) override;
+  Status Load(ledger::EntityVisitor* visitor) override;
 
   // Call once the load is proved; before, the directory loses nothing and a destroyed store leaves
   // it as found. Commit and Close imply it, but only Accept makes families that an older format

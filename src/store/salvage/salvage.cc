@@ -90,16 +90,10 @@ TrialEnd TryTable(const std::string& path) {
 }
 
 // Looks at everything and keeps nothing.
-class Onlooker : public LedgerVisitor {
+class Onlooker : public ledger::EntityVisitor {
  public:
-  Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
-  Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
-  Status OnSeal(const ledger::Seal& /*seal*/) override { return {}; }
-  Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
-  Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
-  Status OnSession(const ledger::Session& /*session*/) override { return {}; }
-  Status OnToken(const ledger::Token& /*token*/) override { return {}; }
-  Status OnBadRecord(const BadRecord& /*record*/) override { return {}; }
+  Status OnEntity(const ledger::Entity& /*entity*/) override { return {}; }
+  Status OnBadRecord(const ledger::BadRecord& /*record*/) override { return {}; }
   Status OnUnreadable(Family /*family*/, Status /*what*/) override { return {}; }
 };
 
@@ -369,9 +363,9 @@ StoreError Salvager::Rebuild(const Tell& tell) {
   for (const fs::path& log : logs) fs::rename(log, fs::path(scratch_) / "logs" / log.filename());
   // Let RocksDB make a database of the data files, and note those set aside.
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  descriptors.reserve(ledger::kAllFamilies.size());
-  for (const Family family : ledger::kAllFamilies) {
-    descriptors.emplace_back(std::string(FamilyName(family)), rocksdb::ColumnFamilyOptions());
+  descriptors.reserve(ledger::kFamilyCount);
+  for (const ledger::FamilyRow& row : ledger::kFamilies) {
+    descriptors.emplace_back(std::string(row.name), rocksdb::ColumnFamilyOptions());
   }
   rocksdb::DBOptions options = ReaderDbOptions();
   const rocksdb::Status repaired =

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "base/last_words.h"
+#include "ledger/entity_table.h"
+#include "store/meta_rows.h"
 #include "store/rocks/ledger_load.h"
 #include "store/rocks/rocks_options.h"
 #include "store/rocks/rocks_store.h"
 #include "store/salvage/key_prefix.h"
-#include "store/show_rows.h"
 
 namespace nowcalls::store {
 namespace {
@@ -73,7 +74,7 @@ StoreError SalvagedLedger::Open() {
 }
 
 Status SalvagedLedger::ShowReadable(Family family, const ShowOne& show,
-                                    LedgerVisitor* visitor) const {
+                                    ledger::EntityVisitor* visitor) const {
   if (database_.HandleOf(family) == nullptr) return {};  // Of an earlier format.
   const NewIterator make = [&] {
     return std::unique_ptr<rocksdb::Iterator>(
@@ -97,12 +98,12 @@ Status SalvagedLedger::ShowReadable(Family family, const ShowOne& show,
   return {};
 }
 
-Status SalvagedLedger::Load(LedgerVisitor* visitor) const {
+Status SalvagedLedger::Load(ledger::EntityVisitor* visitor) const {
   const AssertionsMeanDamage reading;
   MetaRows meta;
   for (const Family family : ledger::kLoadOrder) {
     const auto show = [&](std::string_view key, std::string_view value) -> Status {
-      if (family != Family::kMeta) return ShowRow(family, key, value, visitor);
+      if (family != Family::kMeta) return ledger::ShowRow({family, key, value}, visitor);
       meta.Add(key, value);
       return {};
     };

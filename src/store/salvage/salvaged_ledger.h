@@ -24,13 +24,15 @@ class SalvagedLedger {
 
   StoreError Open();
 
-  // Shows all that is readable, in the order of LedgerVisitor; reports other places (OnUnreadable).
+  // Shows all that is readable, in the order of ledger::Entity; reports other places
+  // (OnUnreadable).
   // REQUIRES: Open is ok.
-  Status Load(LedgerVisitor* visitor) const;
+  Status Load(ledger::EntityVisitor* visitor) const;
 
  private:
   using ShowOne = std::function<Status(std::string_view key, std::string_view value)>;
-  Status ShowReadable(ledger::Family family, const ShowOne& show, LedgerVisitor* visitor) const;
+  Status ShowReadable(ledger::Family family, const ShowOne& show,
+                      ledger::EntityVisitor* visitor) const;
 
   const std::string ledger_dir_;
   Database database_;

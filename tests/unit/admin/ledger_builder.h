@@ -28,6 +28,11 @@ inline core::Rule GlobalRule(int64_t flow_id, double count) {
   return rule;
 }
 
+template <typename T>
+Status Show(const T& entity, ledger::EntityVisitor* visitor) {
+  return visitor->OnEntity(&entity);
+}
+
 class LedgerBuilder {
  public:
   LedgerBuilder() {

@@ -324,7 +324,7 @@ TEST_CASE("tokens without a session are shown, and the ledger is called damaged"
 // A ledger of which the rules and one family of tokens cannot be read.
 class HalfReadable : public store::LedgerSource {
  public:
-  Status Load(store::LedgerVisitor* visitor) override {
+  Status Load(ledger::EntityVisitor* visitor) override {
     NOWCALLS_RETURN_IF_ERROR(
         visitor->OnUnreadable(ledger::Family::kRules, Status::Corruption("000007.sst")));
     NOWCALLS_RETURN_IF_ERROR(
@@ -333,7 +333,7 @@ class HalfReadable : public store::LedgerSource {
   }
 
  protected:
-  Status LoadAll(store::LedgerVisitor* visitor) { return store_.Load(visitor); }
+  Status LoadAll(ledger::EntityVisitor* visitor) { return store_.Load(visitor); }
 
  private:
   store::MemoryStore store_ = SampleLedger().Build();
@@ -369,7 +369,7 @@ TEST_CASE("of a ledger that could not be read to its end no sums are shown") {
 TEST_CASE("damage in the history alone leaves sums as they are, and is told behind them") {
   class WithoutHistory : public HalfReadable {
    public:
-    Status Load(store::LedgerVisitor* visitor) override {
+    Status Load(ledger::EntityVisitor* visitor) override {
       NOWCALLS_RETURN_IF_ERROR(
           visitor->OnUnreadable(ledger::Family::kHistory, Status::Corruption("000009.sst")));
       NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
@@ -397,7 +397,7 @@ TEST_CASE("damage in the history alone leaves sums as they are, and is told behi
 TEST_CASE("damage behind what was asked for is not told") {
   class RulesAlone : public HalfReadable {
    public:
-    Status Load(store::LedgerVisitor* visitor) override {
+    Status Load(ledger::EntityVisitor* visitor) override {
       LedgerBuilder builder;
       builder.Rule("shop", GlobalRule(101, 5));
       store::MemoryStore rules = builder.Build();

@@ -14,6 +14,7 @@ namespace nowcalls::admin {
 namespace {
 
 using ledger::Family;
+using ledger::HistoryBlock;
 
 struct Found {
   std::vector<Problem> problems;
@@ -47,17 +48,17 @@ Found VerifyLedger(LedgerBuilder builder, uint64_t problems_max = 100) {
 // A MemoryStore whose walk also shows what no MemoryStore can hold.
 class OddStore : public store::LedgerSource {
  public:
-  OddStore(LedgerBuilder builder, std::function<Status(store::LedgerVisitor*)> more)
+  OddStore(LedgerBuilder builder, std::function<Status(ledger::EntityVisitor*)> more)
       : store_(builder.Build()), more_(std::move(more)) {}
 
-  Status Load(store::LedgerVisitor* visitor) override {
+  Status Load(ledger::EntityVisitor* visitor) override {
     NOWCALLS_RETURN_IF_ERROR(store_.Load(visitor));
     return more_(visitor);
   }
 
  private:
   store::MemoryStore store_;
-  std::function<Status(store::LedgerVisitor*)> more_;
+  std::function<Status(ledger::EntityVisitor*)> more_;
 };
 
 TEST_CASE("a sound ledger has no problems and its sums are told") {
@@ -156,43 +157,44 @@ TEST_CASE("a deadline that no rule makes is found") {
 // Shows what it is told to, and no more.
 class PartStore : public OddStore {
  public:
-  explicit PartStore(std::function<Status(store::LedgerVisitor*)> show)
+  explicit PartStore(std::function<Status(ledger::EntityVisitor*)> show)
       : OddStore(LedgerBuilder(), nullptr), show_(std::move(show)) {}
-  Status Load(store::LedgerVisitor* visitor) override { return show_(visitor); }
+  Status Load(ledger::EntityVisitor* visitor) override { return show_(visitor); }
 
  private:
-  std::function<Status(store::LedgerVisitor*)> show_;
+  std::function<Status(ledger::EntityVisitor*)> show_;
 };
 
 TEST_CASE("a clock mark without a seal, or a seal without a clock mark, is found") {
-  PartStore no_seal([](store::LedgerVisitor* visitor) { return visitor->OnClock({}); });
+  PartStore no_seal(
+      [](ledger::EntityVisitor* visitor) { return Show(ledger::ClockMark(), visitor); });
   const Found without_seal = VerifyStore(&no_seal);
   REQUIRE(without_seal.Kinds() == "clock");
   CHECK(without_seal.problems[0].detail == "there is a clock mark, but no seal");
-  PartStore no_clock([](store::LedgerVisitor* visitor) { return visitor->OnSeal({}); });
+  PartStore no_clock([](ledger::EntityVisitor* visitor) { return Show(ledger::Seal(), visitor); });
   CHECK(VerifyStore(&no_clock).problems.at(0).detail == "there is a seal, but no clock mark");
   // It may be the record that does not decode.
-  PartStore broken([](store::LedgerVisitor* visitor) {
+  PartStore broken([](ledger::EntityVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(
         visitor->OnBadRecord({Family::kMeta, "636c", Status::Corruption("it is short")}));
-    return visitor->OnSeal({});
+    return Show(ledger::Seal(), visitor);
   });
   CHECK(VerifyStore(&broken).Kinds() == "undecodable");
 }
 
 TEST_CASE("of a seal that does not decode nothing else is told") {
-  PartStore store([](store::LedgerVisitor* visitor) {
-    NOWCALLS_RETURN_IF_ERROR(visitor->OnClock({}));
+  PartStore store([](ledger::EntityVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(Show(ledger::ClockMark(), visitor));
     NOWCALLS_RETURN_IF_ERROR(
         visitor->OnBadRecord({Family::kMeta, "7365", Status::Corruption("it is short")}));
-    return visitor->OnHistory({LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)});
+    return Show(HistoryBlock{LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)}, visitor);
   });
   CHECK(VerifyStore(&store).Kinds() == "undecodable");
 }
 
 TEST_CASE("a history of a ledger that was never sealed is found") {
-  PartStore store([](store::LedgerVisitor* visitor) {
-    return visitor->OnHistory({LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)});
+  PartStore store([](ledger::EntityVisitor* visitor) {
+    return Show(HistoryBlock{LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)}, visitor);
   });
   CHECK(VerifyStore(&store).Kinds() == "seal");
 }
@@ -292,7 +294,7 @@ TEST_CASE("a watermark above a deadline is found, and one above the seal is told
   builder.seal.live_tokens += 1;
   builder.seal.live_count_sum += 1;
   builder.seal.live_fence_sum += 13;
-  const auto show = [&](store::LedgerVisitor* visitor) { return visitor->OnToken(below); };
+  const auto show = [&](ledger::EntityVisitor* visitor) { return visitor->OnEntity(&below); };
   OddStore store(builder, show);
   CHECK(VerifyStore(&store).Kinds() == "watermark");
   builder.watermark_ms = kSealedMs + 1;
@@ -490,11 +492,11 @@ TEST_CASE("an end of a token that was never granted is found, and one in the fut
 }
 
 TEST_CASE("an entry that does not decode is not called missing too") {
-  OddStore store(WithHistory(), [](store::LedgerVisitor* visitor) {
+  OddStore store(WithHistory(), [](ledger::EntityVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
         {Family::kHistory, "000000000000000a", Status::Corruption("history value: fence is 0")}));
-    return visitor->OnHistory(
-        {LedgerBuilder().MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin)});
+    return Show(HistoryBlock{LedgerBuilder().MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin)},
+                visitor);
   });
   CHECK(VerifyStore(&store).Kinds() == "undecodable");
 }
@@ -506,7 +508,7 @@ TEST_CASE("a draining rule is sound without a token, unlike a removed one") {
 }
 
 TEST_CASE("a record that does not decode is found, and the walk goes on") {
-  OddStore store(SampleLedger(), [](store::LedgerVisitor* visitor) {
+  OddStore store(SampleLedger(), [](ledger::EntityVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
         {Family::kTokensLong, "00ff", Status::Corruption("token value: fence is 0")}));
     return visitor->OnBadRecord(
@@ -536,7 +538,7 @@ TEST_CASE("damage that ends the walk is a problem, and what was read before is s
   LedgerBuilder builder = SampleLedger();
   builder.Token(11, 101, 99, kSealedMs - 500);
   builder.seal.live_tokens += 5;
-  OddStore store(builder, [](store::LedgerVisitor*) { return Status::Corruption("000012.sst"); });
+  OddStore store(builder, [](ledger::EntityVisitor*) { return Status::Corruption("000012.sst"); });
   const Found found = VerifyStore(&store);
   REQUIRE(found.Kinds() == "token_session, unreadable, duplicate_fence, duplicate_fence");
   CHECK(found.problems[1].detail == "000012.sst");
@@ -547,10 +549,10 @@ TEST_CASE("a family that cannot be read to its end is a problem, and those behin
   LedgerBuilder builder = SampleLedger();
   const ledger::Token behind = builder.MakeToken(2000, 101, 1, kSealedMs - 100);
   builder.seal.live_tokens += 7;
-  OddStore store(builder, [&](store::LedgerVisitor* visitor) {
+  OddStore store(builder, [&](ledger::EntityVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(
         visitor->OnUnreadable(Family::kTokensShort, Status::Corruption("000012.sst")));
-    return visitor->OnToken(behind);
+    return visitor->OnEntity(&behind);
   });
   const Found found = VerifyStore(&store);
   // The sums are not compared: nobody knows what is in the part that cannot be read.
@@ -568,9 +570,9 @@ TEST_CASE(
   const ledger::Token orphan = builder.MakeToken(13, 101, 99, kSealedMs - 100);
   builder.seal.live_count_sum += 1;
   builder.seal.live_fence_sum += 14;
-  OddStore store(builder, [&](store::LedgerVisitor* visitor) {
+  OddStore store(builder, [&](ledger::EntityVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(Family::kSessions, Status::Corruption("bad")));
-    return visitor->OnToken(orphan);
+    return visitor->OnEntity(&orphan);
   });
   CHECK(VerifyStore(&store).Kinds() == "unreadable, seal");
 }
@@ -578,16 +580,16 @@ TEST_CASE(
 TEST_CASE("duplicates are named though a family cannot be read to its end") {
   LedgerBuilder builder = SampleLedger();
   const ledger::Token twin = builder.MakeToken(12, 101, 1, kSealedMs - 100);
-  OddStore store(builder, [&](store::LedgerVisitor* visitor) {
+  OddStore store(builder, [&](ledger::EntityVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(
         visitor->OnUnreadable(Family::kTokensShort, Status::Corruption("bad")));
-    return visitor->OnToken(twin);
+    return visitor->OnEntity(&twin);
   });
   CHECK(VerifyStore(&store).Kinds() == "unreadable, duplicate_fence, duplicate_fence");
 }
 
 TEST_CASE("a ledger that the disk refuses to give is not called anything") {
-  OddStore store(SampleLedger(), [](store::LedgerVisitor*) { return Status::IoError("gone"); });
+  OddStore store(SampleLedger(), [](ledger::EntityVisitor*) { return Status::IoError("gone"); });
   Progress progress(false, "tokens", [](std::string_view) {});
   const auto ignore = [](const Problem&) {};
   CHECK(Verify(&store, 100, ignore, &progress).status().ToString() == "io_error: gone");

@@ -19,24 +19,14 @@
 
 namespace nowcalls::backup {
 
-class FormatReader : public store::LedgerVisitor {
+class FormatReader : public ledger::EntityVisitor {
  public:
-  Status OnFormat(const ledger::Format& found) override {
-    format = found;
+  Status OnEntity(const ledger::Entity& entity) override {
+    if (const auto* found = ledger::As<ledger::Format>(entity)) format = *found;
+    if (const auto* found = ledger::As<ledger::ClockMark>(entity)) mark = *found;
+    if (const auto* found = ledger::As<ledger::Seal>(entity)) seal = *found;
     return {};
   }
-  Status OnClock(const ledger::ClockMark& found) override {
-    mark = found;
-    return {};
-  }
-  Status OnSeal(const ledger::Seal& found) override {
-    seal = found;
-    return {};
-  }
-  Status OnWatermark(int64_t) override { return {}; }
-  Status OnRule(const ledger::RuleEntry&) override { return {}; }
-  Status OnSession(const ledger::Session&) override { return {}; }
-  Status OnToken(const ledger::Token&) override { return {}; }
 
   ledger::Format format;
   std::optional<ledger::ClockMark> mark;

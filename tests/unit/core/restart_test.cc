@@ -148,7 +148,7 @@ TEST_CASE("the fence of a grant that was lost with its batch may be used again, 
 class DamagedStore : public store::LedgerSource {
  public:
   explicit DamagedStore(store::LedgerSource* from) : from_(from) {}
-  Status Load(store::LedgerVisitor* visitor) override {
+  Status Load(ledger::EntityVisitor* visitor) override {
     Filter filter(this, visitor);
     return from_->Load(&filter);
   }
@@ -165,32 +165,31 @@ class DamagedStore : public store::LedgerSource {
   bool bad_rule = false;
 
  private:
-  class Filter : public store::LedgerVisitor {
+  class Filter : public ledger::EntityVisitor {
    public:
-    Filter(DamagedStore* damage, store::LedgerVisitor* to) : damage_(damage), to_(to) {}
-    Status OnFormat(const ledger::Format& format) override { return to_->OnFormat(format); }
-    Status OnClock(const ledger::ClockMark& mark) override { return to_->OnClock(mark); }
-    Status OnWatermark(int64_t deadline_ms) override { return to_->OnWatermark(deadline_ms); }
-    Status OnSeal(const ledger::Seal& seal) override {
+    Filter(DamagedStore* damage, ledger::EntityVisitor* to) : damage_(damage), to_(to) {}
+    Status OnEntity(const ledger::Entity& entity) override {
+      return std::visit([this](const auto* found) { return On(*found); }, entity);
+    }
+
+   private:
+    Status On(const ledger::Seal& seal) {
       ledger::Seal changed = seal;
       changed.next_fence -= damage_->lower_next_fence;
-      return damage_->drop_seal ? Status() : to_->OnSeal(changed);
+      return damage_->drop_seal ? Status() : to_->OnEntity(&changed);
     }
-    Status OnNamespace(const ledger::NamespaceEntry& entry) override {
-      return to_->OnNamespace(entry);
-    }
-    Status OnRule(const ledger::RuleEntry& rule) override {
+    Status On(const ledger::RuleEntry& rule) {
       ledger::RuleEntry changed = rule;
       if (damage_->bad_rule) changed.json = "{}";
-      return to_->OnRule(changed);
+      return to_->OnEntity(&changed);
     }
-    Status OnSession(const ledger::Session& session) override {
+    Status On(const ledger::Session& session) {
       const size_t n = sessions_++;
       if (n == damage_->drop_session) return {};
-      NOWCALLS_RETURN_IF_ERROR(to_->OnSession(session));
-      return n == damage_->repeat_session ? to_->OnSession(session) : Status();
+      NOWCALLS_RETURN_IF_ERROR(to_->OnEntity(&session));
+      return n == damage_->repeat_session ? to_->OnEntity(&session) : Status();
     }
-    Status OnToken(const ledger::Token& token) override {
+    Status On(const ledger::Token& token) {
       const size_t n = tokens_++;
       if (n == damage_->drop_token) return {};
       ledger::Token changed = token;
@@ -198,13 +197,13 @@ class DamagedStore : public store::LedgerSource {
         changed.count += damage_->add_count;
         changed.fence.value += damage_->add_fence;
       }
-      NOWCALLS_RETURN_IF_ERROR(to_->OnToken(changed));
-      return n == damage_->repeat_token ? to_->OnToken(changed) : Status();
+      NOWCALLS_RETURN_IF_ERROR(to_->OnEntity(&changed));
+      return n == damage_->repeat_token ? to_->OnEntity(&changed) : Status();
     }
+    Status On(const auto& other) { return to_->OnEntity(&other); }
 
-   private:
     DamagedStore* damage_;
-    store::LedgerVisitor* to_;
+    ledger::EntityVisitor* to_;
     size_t tokens_ = 0;
     size_t sessions_ = 0;
   };

@@ -207,18 +207,11 @@ TEST_CASE("a level that a source of rules raises is answered to the waiter in th
 }
 
 // Remembers when the last batch was sealed, and when the youngest token was issued.
-struct Times : store::LedgerVisitor {
-  Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
-  Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
-  Status OnSeal(const ledger::Seal& seal) override {
-    sealed_ms = seal.ledger_ms;
-    return {};
-  }
-  Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
-  Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
-  Status OnSession(const ledger::Session& /*session*/) override { return {}; }
-  Status OnToken(const ledger::Token& token) override {
-    issued_ms = std::max(issued_ms, token.issued_ms);
+struct Times : ledger::EntityVisitor {
+  Status OnEntity(const ledger::Entity& entity) override {
+    if (const auto* seal = ledger::As<ledger::Seal>(entity)) sealed_ms = seal->ledger_ms;
+    const auto* const token = ledger::As<ledger::Token>(entity);
+    if (token != nullptr) issued_ms = std::max(issued_ms, token->issued_ms);
     return {};
   }
 

@@ -64,32 +64,32 @@ std::string LineOf(const ledger::RateBucket& bucket) {
          std::to_string(bucket.lent);
 }
 
-class DumpVisitor : public LedgerVisitor {
+class DumpVisitor : public ledger::EntityVisitor {
  public:
   explicit DumpVisitor(Dump* dump) : dump_(*dump) {}
 
-  Status OnFormat(const ledger::Format& format) override {
-    return format.version == ledger::kFormatVersion ? Status::Ok() : Status::Corruption("version");
+  Status OnEntity(const ledger::Entity& entity) override {
+    return std::visit([this](const auto* found) { return On(*found); }, entity);
   }
-  Status OnClock(const ledger::ClockMark& mark) override {
-    return Add("clock " + ToHex(ledger::EncodeClockMark(mark)));
-  }
-  Status OnSeal(const ledger::Seal& seal) override {
-    return Add("seal " + ToHex(ledger::EncodeSeal(seal)));
-  }
-  Status OnWatermark(int64_t deadline_ms) override {
-    return Add("watermark " + std::to_string(deadline_ms));
-  }
-  Status OnRule(const ledger::RuleEntry& rule) override { return Add(LineOf(rule)); }
-  Status OnSession(const ledger::Session& session) override { return Add(LineOf(session)); }
-  Status OnHistory(const ledger::HistoryBlock& block) override { return Add(LineOf(block)); }
-  Status OnRate(const ledger::RateBucket& bucket) override { return Add(LineOf(bucket)); }
-  Status OnToken(const Token& token) override { return Add(LineOf(token)); }
-  Status OnBadRecord(const BadRecord& record) override {
+  Status OnBadRecord(const ledger::BadRecord& record) override {
     return Add("bad " + record.WithPlace().ToString());
   }
 
  private:
+  Status On(const ledger::Format& format) {
+    return format.version == ledger::kFormatVersion ? Status::Ok() : Status::Corruption("version");
+  }
+  Status On(const ledger::ClockMark& mark) {
+    return Add("clock " + ToHex(ledger::EncodeClockMark(mark)));
+  }
+  Status On(const ledger::Seal& seal) { return Add("seal " + ToHex(ledger::EncodeSeal(seal))); }
+  Status On(const ledger::Watermark& watermark) {
+    return Add("watermark " + std::to_string(watermark.deadline_ms));
+  }
+  Status On(const ledger::NamespaceEntry& entry) {
+    return Add("namespace " + entry.name_space + " " + entry.source);
+  }
+  Status On(const auto& entity) { return Add(LineOf(entity)); }
   Status Add(std::string line) {
     dump_.push_back(std::move(line));
     return {};
@@ -99,7 +99,7 @@ class DumpVisitor : public LedgerVisitor {
 
 }  // namespace
 
-Dump DumpOfLoad(const std::function<Status(LedgerVisitor* visitor)>& load) {
+Dump DumpOfLoad(const std::function<Status(ledger::EntityVisitor* visitor)>& load) {
   Dump dump;
   DumpVisitor visitor(&dump);
   const Status status = load(&visitor);

@@ -26,11 +26,11 @@ using Dump = std::vector<std::string>;
 
 // What `load` shows; a failure is the only line then. Bad records become lines and do not end the
 // load.
-Dump DumpOfLoad(const std::function<Status(LedgerVisitor* visitor)>& load);
+Dump DumpOfLoad(const std::function<Status(ledger::EntityVisitor* visitor)>& load);
 // Loads a LedgerSource, or what else has a Load.
 template <typename Loaded>
 Dump DumpOf(Loaded* loaded) {
-  return DumpOfLoad([loaded](LedgerVisitor* visitor) { return loaded->Load(visitor); });
+  return DumpOfLoad([loaded](ledger::EntityVisitor* visitor) { return loaded->Load(visitor); });
 }
 
 // The batch that the dump's seal closes; 0 without one.

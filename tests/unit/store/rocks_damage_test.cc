@@ -199,15 +199,10 @@ std::string CompactedFileOf(const std::string& data_dir, const std::string& fami
 }
 
 // Counts tokens, and goes on behind what cannot be read.
-struct Survivors : LedgerVisitor {
-  Status OnFormat(const ledger::Format&) override { return {}; }
-  Status OnClock(const ledger::ClockMark&) override { return {}; }
-  Status OnSeal(const ledger::Seal&) override { return {}; }
-  Status OnWatermark(int64_t) override { return {}; }
-  Status OnRule(const ledger::RuleEntry&) override { return {}; }
-  Status OnSession(const ledger::Session&) override { return {}; }
-  Status OnToken(const ledger::Token& token) override {
-    ++tokens[token.key.family];
+struct Survivors : ledger::EntityVisitor {
+  Status OnEntity(const ledger::Entity& entity) override {
+    const auto* const token = ledger::As<ledger::Token>(entity);
+    if (token != nullptr) ++tokens[token->key.family];
     return {};
   }
   Status OnUnreadable(ledger::Family family, Status what) override {

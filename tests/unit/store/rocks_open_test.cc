@@ -38,21 +38,12 @@ bool Contains(const Status& status, std::string_view text) {
   return status.message().find(text) != std::string::npos;
 }
 
-struct FormatVisitor : LedgerVisitor {
-  Status OnFormat(const ledger::Format& seen) override {
-    format = seen;
+struct FormatVisitor : ledger::EntityVisitor {
+  Status OnEntity(const ledger::Entity& entity) override {
+    if (const auto* seen = ledger::As<ledger::Format>(entity)) format = *seen;
+    rates += ledger::As<ledger::RateBucket>(entity) != nullptr ? 1 : 0;
     return {};
   }
-  Status OnClock(const ledger::ClockMark&) override { return {}; }
-  Status OnSeal(const ledger::Seal&) override { return {}; }
-  Status OnWatermark(int64_t) override { return {}; }
-  Status OnRule(const ledger::RuleEntry&) override { return {}; }
-  Status OnSession(const ledger::Session&) override { return {}; }
-  Status OnRate(const ledger::RateBucket&) override {
-    ++rates;
-    return {};
-  }
-  Status OnToken(const ledger::Token&) override { return {}; }
   ledger::Format format;
   int rates = 0;
 };

@@ -20,15 +20,9 @@ using testing::TempDir;
 using testing::WriteStringToFile;
 
 // Counts tokens, and the places that cannot be read.
-struct Counter : LedgerVisitor {
-  Status OnFormat(const ledger::Format&) override { return {}; }
-  Status OnClock(const ledger::ClockMark&) override { return {}; }
-  Status OnSeal(const ledger::Seal&) override { return {}; }
-  Status OnWatermark(int64_t) override { return {}; }
-  Status OnRule(const ledger::RuleEntry&) override { return {}; }
-  Status OnSession(const ledger::Session&) override { return {}; }
-  Status OnToken(const ledger::Token&) override {
-    ++tokens;
+struct Counter : ledger::EntityVisitor {
+  Status OnEntity(const ledger::Entity& entity) override {
+    tokens += ledger::As<ledger::Token>(entity) != nullptr ? 1 : 0;
     return {};
   }
   Status OnUnreadable(ledger::Family, Status what) override {

@@ -285,14 +285,9 @@ TEST_CASE_TEMPLATE("a server's load starts at the watermark", F, MemoryFixture, 
 
 TEST_CASE_TEMPLATE("a visitor that refuses ends the load with its reason", F, MemoryFixture,
                    RocksFixture) {
-  struct Refusing : LedgerVisitor {
-    Status OnFormat(const ledger::Format&) override { return {}; }
-    Status OnClock(const ledger::ClockMark&) override { return {}; }
-    Status OnSeal(const ledger::Seal&) override { return {}; }
-    Status OnWatermark(int64_t) override { return {}; }
-    Status OnRule(const ledger::RuleEntry&) override { return {}; }
-    Status OnSession(const ledger::Session&) override { return {}; }
-    Status OnToken(const Token&) override {
+  struct Refusing : ledger::EntityVisitor {
+    Status OnEntity(const ledger::Entity& entity) override {
+      if (ledger::As<Token>(entity) == nullptr) return {};
       ++tokens;
       return Status::ResourceExhausted("enough");
     }

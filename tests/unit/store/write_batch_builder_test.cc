@@ -64,7 +64,7 @@ TEST_CASE("RocksDB reads what was built, of every size, family and kind") {
     WriteBatchBuilder builder(kNumbers, expected_bytes);
     std::vector<Change> built;
     for (size_t size = 0; size <= 300; ++size) {
-      const Family family = ledger::kAllFamilies[size % ledger::kFamilyCount];
+      const Family family = ledger::kFamilies[size % ledger::kFamilyCount].family;
       const std::string key = BytesOf(size);
       const std::string value = BytesOf(300 - size);
       builder.Put(family, key, value);
