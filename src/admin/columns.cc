@@ -1,9 +1,7 @@
 #include "admin/columns.h"
 
-#include <array>
-#include <numeric>
+#include <variant>
 
-#include "base/joined.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_kind.h"
 #include "nowcalls/types.h"
@@ -11,8 +9,7 @@
 namespace nowcalls::admin {
 namespace {
 
-using wire::FlowCounters;
-using wire::FlowRate;
+using wire::FlowFigure;
 using wire::FlowRow;
 using wire::HistoryRow;
 using wire::ParamRow;
@@ -52,148 +49,39 @@ constexpr Column<TokenRow> kTokenColumns[] = {
      [](const TokenRow& r) { return Optional(r.instance); }},
 };
 
-// Of the server's counters, or absent when there are none.
-template <typename Read>
-Cell Counter(const FlowRow& row, Read read) {
-  if (!row.counters.has_value()) return {};
-  return Unsigned(read(*row.counters));
+struct ToCell {
+  template <typename Plain>
+  Cell operator()(const Plain& value) const {
+    return value;
+  }
+  // A map has no column: its parts have.
+  Cell operator()(const wire::WordedCounts& /*counts*/) const { return {}; }
+  Cell operator()(const wire::Times* /*times*/) const { return {}; }
+};
+
+Kind KindOf(wire::FlowFigureKind kind) {
+  switch (kind) {
+    case wire::FlowFigureKind::kGauge:
+    case wire::FlowFigureKind::kCounter:
+    case wire::FlowFigureKind::kTimes: return Kind::kNumber;
+    case wire::FlowFigureKind::kInstant: return Kind::kAge;
+    case wire::FlowFigureKind::kFlag: return Kind::kFlag;
+    case wire::FlowFigureKind::kText: return Kind::kText;
+  }
+  return Kind::kText;
 }
 
-template <uint64_t FlowCounters::*kMember>
-Cell OfCounter(const FlowRow& row) {
-  return Counter(row, [](const FlowCounters& c) { return c.*kMember; });
+std::vector<Column<FlowRow>> FlowColumns() {
+  std::vector<Column<FlowRow>> columns;
+  for (const FlowFigure* figure :
+       wire::ByPlace([](const FlowFigure& f) { return f.column.place; })) {
+    const wire::FlowColumn& column = figure->column;
+    columns.push_back(
+        {.info = {column.name, column.title, KindOf(figure->kind), column.rank, column.rare},
+         .value = figure->get});
+  }
+  return columns;
 }
-
-template <EndReason reason>
-Cell Ended(const FlowRow& row) {
-  return Counter(row, [](const FlowCounters& c) { return c.ended[static_cast<size_t>(reason)]; });
-}
-
-template <CallOutcome outcome>
-Cell OfOutcome(const FlowRow& row) {
-  return Counter(row,
-                 [](const FlowCounters& c) { return c.outcomes[static_cast<size_t>(outcome)]; });
-}
-
-template <RefusedBy limit>
-Cell RefusedByLimit(const FlowRow& row) {
-  return Counter(row, [](const FlowCounters& c) { return c.refused[static_cast<size_t>(limit)]; });
-}
-
-template <uint64_t FlowRate::*kMember>
-Cell OfRate(const FlowRow& row) {
-  return row.rate.has_value() ? Unsigned((*row.rate).*kMember) : Cell();
-}
-
-uint64_t ShadowRefused(const FlowCounters& counters) {
-  return std::accumulate(std::begin(counters.shadow_refused), std::end(counters.shadow_refused),
-                         uint64_t{0});
-}
-
-uint64_t Refused(const FlowCounters& counters) {
-  return std::accumulate(std::begin(counters.refused), std::end(counters.refused), uint64_t{0});
-}
-
-// Tokens that ended otherwise than by their owner.
-uint64_t Reclaimed(const FlowCounters& counters) {
-  // By subtraction: whatever is neither a release nor a cancel was taken back.
-  const uint64_t ended =
-      std::accumulate(std::begin(counters.ended), std::end(counters.ended), uint64_t{0});
-  return ended - counters.ended[static_cast<size_t>(EndReason::kReleased)] -
-         counters.ended[static_cast<size_t>(EndReason::kReleasedLate)] -
-         counters.ended[static_cast<size_t>(EndReason::kCancelled)];
-}
-
-constexpr auto kFlowColumnsFirst = std::to_array<Column<FlowRow>>({
-    {{"flow_id", "FLOW_ID", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.flow_id; }},
-    {{"namespace", "NAMESPACE", Kind::kText, 3},
-     [](const FlowRow& r) { return Text(r.name_space); }},
-    {{"resource", "RESOURCE", Kind::kText}, [](const FlowRow& r) { return Text(r.resource); }},
-    {{"now_calls", "NOW_CALLS", Kind::kNumber},
-     [](const FlowRow& r) -> Cell { return r.now_calls; }},
-    {{"level", "LEVEL", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.level); }},
-    {{"tokens", "TOKENS", Kind::kNumber, 4}, [](const FlowRow& r) -> Cell { return r.tokens; }},
-    {{"oldest_issued_ms", "OLDEST", Kind::kAge},
-     [](const FlowRow& r) { return Optional(r.oldest_issued_ms); }},
-    {{"removed", "REMOVED", Kind::kFlag, 7}, [](const FlowRow& r) -> Cell { return r.removed; }},
-    {{"waiters", "WAITERS", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.waiters); }},
-    {{"waiting_since_ms", "", Kind::kAge},
-     [](const FlowRow& r) { return Optional(r.waiting_since_ms); }},
-    {{"sessions", "SESSIONS", Kind::kNumber, 5},
-     [](const FlowRow& r) { return Optional(r.sessions); }},
-    {{"granted", "GRANTED", Kind::kNumber, 2}, OfCounter<&FlowCounters::granted>},
-    {{"refused", "REFUSED", Kind::kNumber, 1},
-     [](const FlowRow& r) { return Counter(r, Refused); }},
-    {{"refused_level", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kLevel>},
-    {{"refused_token_limit", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kTokenLimit>},
-    {{"refused_client_cap", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kClientCap>},
-    {{"refused_waiters_ahead", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kWaitersAhead>},
-    {{"refused_queue_full", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kQueueFull>},
-    {{"refused_queue_timeout", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kQueueTimeout>},
-    {{"refused_cancelled", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kCancelled>},
-    {{"refused_superseded", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kSuperseded>},
-    {{"shadow_refused", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, ShadowRefused); }},
-    {{"queued", "", Kind::kNumber}, OfCounter<&FlowCounters::queued>},
-    {{"granted_from_queue", "", Kind::kNumber}, OfCounter<&FlowCounters::granted_from_queue>},
-    {{"longest_wait_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::longest_wait_ms>},
-    {{"kept", "", Kind::kNumber}, OfCounter<&FlowCounters::kept>},
-    {{"reclaimed", "RECLAIMED", Kind::kNumber, 6},
-     [](const FlowRow& r) { return Counter(r, Reclaimed); }},
-    {{"ended_released", "", Kind::kNumber}, Ended<EndReason::kReleased>},
-    {{"ended_released_late", "", Kind::kNumber}, Ended<EndReason::kReleasedLate>},
-    {{"ended_client_offline", "", Kind::kNumber}, Ended<EndReason::kClientOffline>},
-    {{"ended_resource_timeout", "", Kind::kNumber}, Ended<EndReason::kResourceTimeout>},
-    {{"ended_rule_removed", "", Kind::kNumber}, Ended<EndReason::kRuleRemoved>},
-    {{"ended_admin", "", Kind::kNumber}, Ended<EndReason::kAdmin>},
-    {{"ended_cancelled", "", Kind::kNumber}, Ended<EndReason::kCancelled>},
-    {{"held_p50_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p50_ms>},
-    {{"held_p90_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p90_ms>},
-    {{"held_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p99_ms>},
-    {{"held_longest_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_longest_ms>},
-});
-
-// Behind those that were there before, as scripts read csv by place.
-constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
-    {{"draining", "DRAINING", Kind::kFlag, 8}, [](const FlowRow& r) -> Cell { return r.draining; }},
-    {{"refused_draining", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDraining>},
-    {{"refused_request_id", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRequestId>},
-    {{"refused_disk_low", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDiskLow>},
-    {{"refused_over_level", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kOverLevel>},
-    {{"refused_namespace_qps", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kNamespaceQps>},
-    {{"refused_param", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParam>},
-    {{"refused_rate", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRate>},
-    {{"refused_key_limit", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kKeyLimit>},
-    {{"rate_in_window", "RATE", Kind::kNumber, 10}, OfRate<&FlowRate::in_window>},
-    {{"rate_limit", "RATE_LIMIT", Kind::kNumber, 10},
-     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->limit) : Cell(); }},
-    {{"rate_window_ms", "", Kind::kNumber}, OfRate<&FlowRate::window_ms>},
-    {{"rate_passed", "", Kind::kNumber}, OfRate<&FlowRate::passed>},
-    {{"rate_borrowed", "", Kind::kNumber}, OfRate<&FlowRate::borrowed>},
-    {{"rate_blocked", "", Kind::kNumber}, OfRate<&FlowRate::blocked>},
-    {{"rate_requests_passed", "", Kind::kNumber}, OfRate<&FlowRate::requests_passed>},
-    {{"rate_requests_blocked", "", Kind::kNumber}, OfRate<&FlowRate::requests_blocked>},
-    {{"rate_values", "", Kind::kNumber},
-     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->values) : Cell(); }},
-    {{"other_kind", "OTHER_KIND", Kind::kNumber, 11},
-     [](const FlowRow& r) { return Optional(r.other_kind); }},
-    {{"keys", "", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.keys); }},
-    {{"held_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_sum_ms>},
-    {{"held_count", "", Kind::kNumber}, OfCounter<&FlowCounters::held_count>},
-    {{"waited_p50_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p50_ms>},
-    {{"waited_p90_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p90_ms>},
-    {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
-    {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
-    {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
-    {{"rate_values_forgotten", "", Kind::kNumber},
-     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->forgotten) : Cell(); }},
-    {{"kind", "KIND", Kind::kText, 0, /*rare=*/true},
-     [](const FlowRow& r) { return Text(r.kind); }},
-    {{"outcome_failed", "FAILED", Kind::kNumber, 12}, OfOutcome<CallOutcome::kFailed>},
-    {{"outcome_timeout", "TIMED_OUT", Kind::kNumber, 12}, OfOutcome<CallOutcome::kTimeout>},
-});
-
-constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);
 
 constexpr Column<ParamRow> kParamColumns[] = {
     {{"param", "PARAM", Kind::kText}, [](const ParamRow& r) { return OfParam(r.param); }},
@@ -327,6 +215,8 @@ constexpr Column<ListedRule> kRuleColumns[] = {
 
 }  // namespace
 
+Cell Column<FlowRow>::get(const FlowRow& row) const { return std::visit(ToCell{}, value(row)); }
+
 template <>
 std::span<const Column<TokenRow>> ColumnsOf() {
   return kTokenColumns;
@@ -334,7 +224,8 @@ std::span<const Column<TokenRow>> ColumnsOf() {
 
 template <>
 std::span<const Column<FlowRow>> ColumnsOf() {
-  return kFlowColumns;
+  static const std::vector<Column<FlowRow>> columns = FlowColumns();
+  return columns;
 }
 
 template <>

@@ -17,6 +17,7 @@
 #include "admin/row_writer.h"
 #include "core/rules/rule.h"
 #include "nowcalls/status.h"
+#include "wire/flow_figures.h"
 #include "wire/rows.h"
 
 namespace nowcalls::admin {
@@ -40,6 +41,13 @@ struct Column {
   ColumnInfo info;
   // Views point into the row or to literals.
   Cell (*get)(const Row& row);
+};
+template <>
+struct Column<wire::FlowRow> {  // Of wire::FlowFigures.
+  ColumnInfo info;
+  wire::FlowValue (*value)(const wire::FlowRow& row);
+
+  Cell get(const wire::FlowRow& row) const;
 };
 
 // Row types: TokenRow, FlowRow, ParamRow, WaiterRow, SessionRow, HistoryRow (wire/rows.h),

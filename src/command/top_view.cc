@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <tuple>
 
 #include "base/duration.h"
@@ -18,9 +17,7 @@ namespace {
 constexpr size_t kHeadLines = 3;
 
 uint64_t Refused(const wire::FlowRow& flow) {
-  if (!flow.counters) return 0;
-  return std::accumulate(std::begin(flow.counters->refused), std::end(flow.counters->refused),
-                         uint64_t{0});
+  return flow.counters ? flow.counters->refused.sum() : 0;
 }
 
 double Fullness(const wire::FlowRow& flow) {

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
+#include <variant>
 
 #include "base/param_text.h"
 #include "nowcalls/types.h"
 #include "web/views.h"
+#include "wire/flow_figures.h"
 
 namespace nowcalls::web {
 namespace {
 
 using nlohmann::ordered_json;
-using wire::FlowCounters;
 
 template <typename T>
 ordered_json OrNull(const std::optional<T>& value) {
@@ -41,44 +41,34 @@ void AddParam(const std::optional<ParamValue>& param, ordered_json* json) {
   if (param.has_value()) (*json)["param"] = ParamText(param->view());
 }
 
-// Counters by the words of the wire, without those that are 0.
-template <typename Reason, size_t kCount>
-ordered_json ByWord(const uint64_t (&counts)[kCount], std::string_view (*word)(Reason)) {
+struct ToJson {
+  template <typename Plain>
+  ordered_json operator()(const Plain& value) const {
+    return value;
+  }
+  ordered_json operator()(std::monostate) const { return nullptr; }
+  // By the words of the wire, without those that are 0.
+  ordered_json operator()(const wire::WordedCounts& counts) const {
+    ordered_json json = ordered_json::object();
+    for (size_t i = 1; i < counts.counts.size(); ++i) {
+      if (counts.counts[i] > 0) json[std::string(counts.word(i))] = counts.counts[i];
+    }
+    return json;
+  }
+  // Times have no value in JSON: their parts have.
+  ordered_json operator()(const wire::Times* /*times*/) const { return nullptr; }
+};
+
+// `counters` or `rate` of a flow.
+template <wire::FlowMap kMap>
+ordered_json FiguresJson(const wire::FlowRow& row) {
+  static const auto figures =
+      wire::ByPlace([](const wire::FlowFigure& f) { return f.map == kMap ? f.json : uint8_t{0}; });
   ordered_json json = ordered_json::object();
-  for (size_t i = 0; i < kCount; ++i) {
-    if (counts[i] > 0) json[std::string(word(static_cast<Reason>(i)))] = counts[i];
+  for (const wire::FlowFigure* figure : figures) {
+    json[std::string(figure->name)] = std::visit(ToJson{}, figure->get(row));
   }
   return json;
-}
-
-ordered_json CountersJson(const FlowCounters& counters) {
-  return {
-      {"granted", counters.granted},
-      {"refused", ByWord<RefusedBy>(counters.refused, RefusedByName)},
-      {"shadow_refused", ByWord<RefusedBy>(counters.shadow_refused, RefusedByName)},
-      {"queued", counters.queued},
-      {"granted_from_queue", counters.granted_from_queue},
-      {"waited_p50_ms", counters.waited_p50_ms},
-      {"waited_p99_ms", counters.waited_p99_ms},
-      {"waited_count", counters.waited_count},
-      {"longest_wait_ms", counters.longest_wait_ms},
-      {"kept", counters.kept},
-      {"ended", ByWord<EndReason>(counters.ended, EndReasonName)},
-      {"outcomes", ByWord<CallOutcome>(counters.outcomes, CallOutcomeName)},
-      {"held_p50_ms", counters.held_p50_ms},
-      {"held_p90_ms", counters.held_p90_ms},
-      {"held_p99_ms", counters.held_p99_ms},
-      {"held_longest_ms", counters.held_longest_ms},
-  };
-}
-
-ordered_json RateJson(const wire::FlowRate& rate) {
-  return {
-      {"in_window", rate.in_window},   {"limit", OrNull(rate.limit)},
-      {"window_ms", rate.window_ms},   {"passed", rate.passed},
-      {"borrowed", rate.borrowed},     {"blocked", rate.blocked},
-      {"values", OrNull(rate.values)}, {"forgotten", OrNull(rate.forgotten)},
-  };
 }
 
 }  // namespace
@@ -105,8 +95,8 @@ ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
   };
   if (row.waiting_since_ms.has_value()) AddPast("waiting", *row.waiting_since_ms, now_ms, &json);
   if (row.oldest_issued_ms.has_value()) AddPast("oldest", *row.oldest_issued_ms, now_ms, &json);
-  if (row.counters.has_value()) json["counters"] = CountersJson(*row.counters);
-  if (row.rate.has_value()) json["rate"] = RateJson(*row.rate);
+  if (row.counters.has_value()) json["counters"] = FiguresJson<wire::FlowMap::kCounters>(row);
+  if (row.rate.has_value()) json["rate"] = FiguresJson<wire::FlowMap::kRate>(row);
   if (row.other_kind.has_value()) json["other_kind"] = *row.other_kind;
   if (row.keys.has_value()) json["keys"] = *row.keys;
   return json;

@@ -1,17 +1,10 @@
 #include "web/snapshot.h"
 
 #include <algorithm>
-#include <iterator>
-#include <numeric>
 #include <utility>
 
 namespace nowcalls::web {
 namespace {
-
-template <size_t kCount>
-uint64_t Sum(const uint64_t (&counts)[kCount]) {
-  return std::accumulate(std::begin(counts), std::end(counts), uint64_t{0});
-}
 
 FlowTotals Plus(const FlowTotals& a, const FlowTotals& b) {
   return {a.granted + b.granted, a.refused + b.refused, a.ended + b.ended, a.held_ms + b.held_ms,
@@ -29,10 +22,10 @@ FlowTotals TotalsOf(const wire::FlowRow& row) {
   FlowTotals totals;
   if (row.counters) {
     totals.granted = row.counters->granted;
-    totals.refused = Sum(row.counters->refused);
-    totals.ended = Sum(row.counters->ended);
-    totals.held_ms = row.counters->held_sum_ms;
-    totals.exceptions = Sum(row.counters->outcomes);
+    totals.refused = row.counters->refused.sum();
+    totals.ended = row.counters->ended.sum();
+    totals.held_ms = row.counters->held.sum_ms;
+    totals.exceptions = row.counters->outcomes.sum();
   }
   if (row.rate) {
     totals.granted += row.rate->passed + row.rate->borrowed;

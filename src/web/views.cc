@@ -44,7 +44,7 @@ double Weight(const FlowLook& look, FlowOrder order) {
     case FlowOrder::kGranted: return look.granted_per_s;
     case FlowOrder::kRefused: return look.refused_per_s;
     case FlowOrder::kHeld:
-      return row.counters.has_value() ? static_cast<double>(row.counters->held_p99_ms) : 0;
+      return row.counters.has_value() ? static_cast<double>(row.counters->held.p99_ms) : 0;
     case FlowOrder::kId: break;
   }
   return 0;

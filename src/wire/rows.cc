@@ -5,14 +5,14 @@
 
 #include "base/limits.h"
 #include "wire/field_reader.h"
-#include "wire/flow_counters.h"
 #include "wire/packing.h"
 #include "wire/param_list.h"
 #include "wire/row_fields.h"
 
 namespace nowcalls::wire {
 
-// Lists of fields, here and below: the order is that on the wire. PROTOCOL.md documents them.
+// Lists of fields, here and below: the order is that on the wire. PROTOCOL.md documents them. Rows
+// of flows are in flow_figures.cc.
 template <>
 inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
     Field{"token_id", &TokenRow::token_id},
@@ -29,64 +29,7 @@ inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
     Field{"instance", &TokenRow::instance},
 };
 
-template <>
-inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
-    Field{"in_window", &FlowRate::in_window},
-    Field{"limit", &FlowRate::limit},
-    Field{"window_ms", &FlowRate::window_ms},
-    Field{"passed", &FlowRate::passed},
-    Field{"borrowed", &FlowRate::borrowed},
-    Field{"blocked", &FlowRate::blocked},
-    Field{"requests_passed", &FlowRate::requests_passed},
-    Field{"requests_blocked", &FlowRate::requests_blocked},
-    Field{"values", &FlowRate::values},
-    Field{"forgotten", &FlowRate::forgotten},
-};
-
-// The map within a flow's row. Argument-dependent lookup finds these overloads from row_fields.h.
-void PackValue(const FlowRate& rate, Packer* packer) { PackRow(rate, packer); }
-bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::optional<FlowRate>* rate) {
-  return fields->TakeMissing() || ReadRow(fields, &rate->emplace());
-}
-
-// The row within a row, likewise. A vector stands for an optional: a FlowRow cannot hold itself.
-uint32_t Pairs(const std::vector<FlowRow>& row) { return row.empty() ? 0 : 1; }
-void PackField(std::string_view key, const std::vector<FlowRow>& row, Packer* packer);
-bool ReadValue(std::string_view key, FieldReader* fields, std::vector<FlowRow>* row);
-
-template <>
-inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
-    Field{"flow_id", &FlowRow::flow_id},
-    Field{"kind", &FlowRow::kind},
-    Field{"namespace", &FlowRow::name_space},
-    Field{"resource", &FlowRow::resource},
-    Field{"removed", &FlowRow::removed},
-    Field{"draining", &FlowRow::draining},
-    Field{"level", &FlowRow::level},
-    Field{"now_calls", &FlowRow::now_calls},
-    Field{"tokens", &FlowRow::tokens},
-    Field{"waiters", &FlowRow::waiters},
-    Field{"waiting_since_ms", &FlowRow::waiting_since_ms},
-    Field{"sessions", &FlowRow::sessions},
-    Field{"oldest_issued_ms", &FlowRow::oldest_issued_ms},
-    Field{"counters", &FlowRow::counters},
-    Field{"rate", &FlowRow::rate},
-    Field{"other_kind", &FlowRow::other_kind},
-    Field{"keys", &FlowRow::keys},
-    Field{"by_value", &FlowRow::by_value},
-};
-
-void PackField(std::string_view key, const std::vector<FlowRow>& row, Packer* packer) {
-  if (row.empty()) return;
-  PackString(key, packer);
-  PackRow(row.front(), packer);
-}
-bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::vector<FlowRow>* row) {
-  row->clear();  // Of equal keys the last counts.
-  return fields->TakeMissing() || ReadRow(fields, &row->emplace_back());
-}
-
-// The addresses of a session, likewise.
+// The addresses of a session. Argument-dependent lookup finds these overloads from row_fields.h.
 void PackValue(const std::vector<std::string>& texts, Packer* packer) {
   packer->pack_array(static_cast<uint32_t>(texts.size()));
   for (const std::string& text : texts) PackString(text, packer);
@@ -174,11 +117,6 @@ void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t
   EncodeRows(msgid, rows, next_cursor, out);
 }
 
-void EncodeFlowPage(uint32_t msgid, const std::vector<FlowRow>& rows, uint64_t next_cursor,
-                    OutputBuffer* out) {
-  EncodeRows(msgid, rows, next_cursor, out);
-}
-
 void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out) {
   EncodeRows(msgid, rows, next_cursor, out);
@@ -197,18 +135,8 @@ void EncodeWaiterRows(uint32_t msgid, const std::vector<WaiterRow>& rows, Output
   EncodeAllRows(msgid, rows, out);
 }
 
-void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out) {
-  Packer packer(*out);
-  BeginResult(msgid, &packer);
-  PackRow(row, &packer);
-}
-
 Result<Page<TokenRow>> DecodeTokenPage(std::string_view result) {
   return DecodeRows<TokenRow>("tokens answer", result);
-}
-
-Result<Page<FlowRow>> DecodeFlowPage(std::string_view result) {
-  return DecodeRows<FlowRow>("flows answer", result);
 }
 
 Result<Page<SessionRow>> DecodeSessionPage(std::string_view result) {
@@ -230,14 +158,6 @@ Result<std::vector<WaiterRow>> DecodeWaiterRows(std::string_view result) {
   Result<Page<WaiterRow>> page = DecodeRows<WaiterRow>("waiters answer", result);
   if (!page.ok()) return page.status();
   return std::move(page->rows);
-}
-
-Result<FlowRow> DecodeFlowRow(std::string_view result) {
-  RequestError error;
-  FieldReader fields("flow answer", result, kReplyBytesMax, &error);
-  FlowRow row;
-  if (!ReadRow(&fields, &row) || !fields.Close()) return Status::Corruption(error.message);
-  return row;
 }
 
 }  // namespace nowcalls::wire

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,33 +42,46 @@ struct TokenRow {
 // Histograms count the times below each. Exact: a bucket of the server begins at each.
 inline constexpr auto kTimeBoundsMs =
     std::to_array<uint64_t>({10, 96, 1'024, 10'240, 57'344, 655'360, 3'670'016});
-using CountsBelow = std::array<uint64_t, kTimeBoundsMs.size()>;
+struct CountsBelow : std::array<uint64_t, kTimeBoundsMs.size()> {};
 
-struct FlowCounters {    // Since the server started.
+struct Times {
+  uint64_t p50_ms = 0;
+  uint64_t p90_ms = 0;
+  uint64_t p99_ms = 0;
+  uint64_t sum_ms = 0;
+  uint64_t count = 0;
+  CountsBelow upto{};  // By kTimeBoundsMs.
+
+  bool operator==(const Times&) const = default;
+};
+struct HeldTimes : Times {
+  uint64_t longest_ms = 0;
+
+  bool operator==(const HeldTimes&) const = default;
+};
+
+// By reason, on the wire by its name. The first counts nothing: no limit, no reason, kOk.
+template <typename Reason, size_t kCount>
+struct CountsBy : std::array<uint64_t, kCount> {
+  uint64_t sum() const { return std::accumulate(this->begin(), this->end(), uint64_t{0}); }
+};
+using LimitCounts = CountsBy<RefusedBy, kRefusedByCount>;
+using EndCounts = CountsBy<EndReason, kEndReasonCount>;
+using OutcomeCounts = CountsBy<CallOutcome, kCallOutcomeCount>;
+
+// Since the server started. wire/flow_figures.h tells where each is shown.
+struct FlowCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
-  uint64_t refused[kRefusedByCount] = {};         // By RefusedBy; on the wire by its name.
-  uint64_t shadow_refused[kRefusedByCount] = {};  // What shadow mode let pass, likewise.
+  LimitCounts refused{};
+  LimitCounts shadow_refused{};  // What shadow mode let pass.
   uint64_t queued = 0;
   uint64_t granted_from_queue = 0;
   uint64_t longest_wait_ms = 0;
   uint64_t kept = 0;
-  uint64_t ended[kEndReasonCount] = {};       // By EndReason; on the wire by its name.
-  uint64_t outcomes[kCallOutcomeCount] = {};  // Of releases, likewise; kOk is not counted.
-  // Times that ended tokens were held: "held_ms".
-  uint64_t held_p50_ms = 0;
-  uint64_t held_p90_ms = 0;
-  uint64_t held_p99_ms = 0;
-  uint64_t held_longest_ms = 0;
-  uint64_t held_sum_ms = 0;
-  uint64_t held_count = 0;
-  CountsBelow held_upto{};  // By kTimeBoundsMs.
-  // Waits of answered acquires, whatever the answer: "waited_ms". The longest: longest_wait_ms.
-  uint64_t waited_p50_ms = 0;
-  uint64_t waited_p90_ms = 0;
-  uint64_t waited_p99_ms = 0;
-  uint64_t waited_sum_ms = 0;
-  uint64_t waited_count = 0;
-  CountsBelow waited_upto{};
+  EndCounts ended{};
+  OutcomeCounts outcomes{};  // Of releases.
+  HeldTimes held{};          // By tokens that ended: "held_ms".
+  Times waited{};            // By answered acquires, whatever the answer: "waited_ms".
 
   bool operator==(const FlowCounters&) const = default;
 };

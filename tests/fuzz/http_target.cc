@@ -59,7 +59,9 @@ web::Snapshot SnapshotWith(const std::string& name) {
       0, {testing::LookAt(7, "default", name, calls), testing::LookAt(8, name, "", calls),
           testing::LookAt(INT64_MAX, name, name, {})});
   for (web::FlowLook& flow : snapshot.flows) {
-    flow.row.counters = wire::FlowCounters{.granted = 5, .held_count = 3, .waited_count = 1};
+    flow.row.counters = wire::FlowCounters{.granted = 5};
+    flow.row.counters->held.count = 3;
+    flow.row.counters->waited.count = 1;
     flow.row.counters->ended[1] = 3;
   }
   snapshot.flows[1].row.rate = wire::FlowRate{};

@@ -47,43 +47,35 @@ namespace {
 static_assert(std::all_of(wire::kTimeBoundsMs.begin(), wire::kTimeBoundsMs.end(),
                           core::TimeHistogram::IsEdge));
 
-wire::CountsBelow CountsBelow(const core::TimeHistogram::Reading& times) {
-  wire::CountsBelow counts{};
-  std::transform(wire::kTimeBoundsMs.begin(), wire::kTimeBoundsMs.end(), counts.begin(),
-                 [&](uint64_t bound_ms) { return times.CountBelow(bound_ms); });
-  return counts;
+void FillTimes(const core::TimeHistogram& histogram, wire::Times* times) {
+  const auto reading = histogram.Read();
+  times->p50_ms = reading.Quantile(0.5);
+  times->p90_ms = reading.Quantile(0.9);
+  times->p99_ms = reading.Quantile(0.99);
+  times->sum_ms = histogram.sum_ms();
+  times->count = reading.count();
+  std::transform(wire::kTimeBoundsMs.begin(), wire::kTimeBoundsMs.end(), times->upto.begin(),
+                 [&](uint64_t bound_ms) { return reading.CountBelow(bound_ms); });
 }
 
 wire::FlowCounters CountersOf(const core::Flow& flow) {
   wire::FlowCounters counters;
   const core::FlowCounters& from = flow.counters;
   counters.granted = from.granted;
-  std::copy(from.refused.begin(), from.refused.end(), counters.refused);
-  std::copy(from.shadow_refused.begin(), from.shadow_refused.end(), counters.shadow_refused);
+  std::copy(from.refused.begin(), from.refused.end(), counters.refused.begin());
+  std::copy(from.shadow_refused.begin(), from.shadow_refused.end(),
+            counters.shadow_refused.begin());
   counters.queued = from.queued;
   counters.granted_from_queue = from.granted_from_queue;
   counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
   counters.kept = from.kept;
-  std::copy(from.ended.begin(), from.ended.end(), counters.ended);
+  std::copy(from.ended.begin(), from.ended.end(), counters.ended.begin());
   // The core does not count kOk, the wire's array has a place for it.
-  std::copy(from.outcomes.begin(), from.outcomes.end(), counters.outcomes + 1);
-  const auto held = flow.held_times.Read();
-  counters.held_p50_ms = held.Quantile(0.5);
-  counters.held_p90_ms = held.Quantile(0.9);
-  counters.held_p99_ms = held.Quantile(0.99);
-  counters.held_longest_ms = flow.held_times.longest_ms();
-  counters.held_sum_ms = flow.held_times.sum_ms();
-  counters.held_count = held.count();
-  counters.held_upto = CountsBelow(held);
+  std::copy(from.outcomes.begin(), from.outcomes.end(), counters.outcomes.begin() + 1);
+  FillTimes(flow.held_times, &counters.held);
+  counters.held.longest_ms = flow.held_times.longest_ms();
   // The histogram of waits is made when the first wait ends: most flows have none.
-  if (flow.waited_times == nullptr) return counters;
-  const auto waited = flow.waited_times->Read();
-  counters.waited_p50_ms = waited.Quantile(0.5);
-  counters.waited_p90_ms = waited.Quantile(0.9);
-  counters.waited_p99_ms = waited.Quantile(0.99);
-  counters.waited_sum_ms = flow.waited_times->sum_ms();
-  counters.waited_count = waited.count();
-  counters.waited_upto = CountsBelow(waited);
+  if (flow.waited_times != nullptr) FillTimes(*flow.waited_times, &counters.waited);
   return counters;
 }
 

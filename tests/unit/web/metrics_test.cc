@@ -135,6 +135,37 @@ TEST_CASE("the fullest flows are listed, and the rest is counted") {
   CHECK(Contains(Metrics({{"limit", "-1"}}), "limit must be 0 to"));
 }
 
+TEST_CASE("the families of flows have a fixed order, and each its type") {
+  FlowMetrics metrics(/*ledger_ms=*/3'500);
+  FlowLook flow = FlowOf(1, 2);
+  flow.row.counters->held.count = 2;
+  flow.row.counters->held.sum_ms = 3'000;
+  flow.row.counters->held.upto = {0, 1, 2, 2, 2, 2, 2};
+  flow.row.rate.emplace().passed = 5;
+  REQUIRE(metrics.Add(flow, false));
+  MetricWriter writer(MetricFormat::kOpenMetrics);
+  while (metrics.WritePiece(&writer)) {
+  }
+  const std::string text = writer.Take();
+  std::string types;
+  for (size_t at = 0; (at = text.find("# TYPE nowcalls_flow_", at)) != std::string::npos;) {
+    at += std::string_view("# TYPE nowcalls_flow_").size();
+    types += text.substr(at, text.find('\n', at) - at) + "\n";
+  }
+  CHECK(types ==
+        "now_calls gauge\nlevel gauge\ntokens gauge\nwaiting gauge\nkeys gauge\n"
+        "oldest_token_seconds gauge\ngrants counter\nrefusals counter\n"
+        "shadow_refusals counter\nended counter\noutcomes counter\nkeeps counter\n"
+        "queued counter\nqueue_grants counter\nhold_seconds histogram\n"
+        "wait_seconds histogram\nrate_passed counter\nrate_borrowed counter\n"
+        "rate_blocked counter\nrate_values_forgotten counter\nrate_window_calls gauge\n"
+        "rate_window_limit gauge\n");
+  CHECK(Contains(text, "le=\"0.096\"} 1\n"));
+  CHECK(Contains(text, "nowcalls_flow_hold_seconds_sum{"));
+  CHECK(!Contains(text, "nowcalls_flow_wait_seconds_count"));
+  CHECK(!Contains(text, "nowcalls_flow_rate_window_limit{"));
+}
+
 TEST_CASE("metrics of many flows come in pieces, which together are what each flow has") {
   FlowMetrics metrics(/*ledger_ms=*/3'500);
   constexpr int64_t kFlows = 2'000;

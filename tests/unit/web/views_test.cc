@@ -124,7 +124,7 @@ TEST_CASE("flows are sorted as asked, the largest first, equal ones by id") {
   snapshot.flows[2].row.oldest_issued_ms = kNowMs - 10;
   snapshot.flows[3].row.oldest_issued_ms = kNowMs - 20;
   snapshot.flows[1].row.counters.emplace();
-  snapshot.flows[1].row.counters->held_p99_ms = 1;
+  snapshot.flows[1].row.counters->held.p99_ms = 1;
   CHECK(FlowIdsBy(snapshot, FlowOrder::kFullness) == Ids{"4", "1", "3", "2"});
   CHECK(FlowIdsBy(snapshot, FlowOrder::kNowCalls) == Ids{"2", "4", "1", "3"});
   CHECK(FlowIdsBy(snapshot, FlowOrder::kWaiting) == Ids{"3", "1", "2", "4"});
@@ -193,6 +193,24 @@ TEST_CASE("a row of a flow tells its counters by their words, and what is absent
   CHECK_FALSE(row.contains("rate"));
   CHECK(row.at("counters").at("refused") == ordered_json{{"level", 3}});
   CHECK(row.at("counters").at("ended") == ordered_json{{"client_offline", 2}});
+}
+
+TEST_CASE("the counters and rates of a flow have their keys in a fixed order") {
+  FlowLook look = LookOfFlow(1, "a", 2, 5);
+  look.row.counters.emplace();
+  look.row.counters->kept = 4;
+  look.row.counters->held.p90_ms = 6;
+  look.row.rate.emplace().passed = 7;
+  const ordered_json view = FlowsView(SnapshotOfFlows({look}), {});
+  const ordered_json& row = view.at("rows").at(0);
+  CHECK(row.at("counters").dump() ==
+        R"({"granted":0,"refused":{},"shadow_refused":{},"queued":0,"granted_from_queue":0,)"
+        R"("waited_p50_ms":0,"waited_p99_ms":0,"waited_count":0,"longest_wait_ms":0,"kept":4,)"
+        R"("ended":{},"outcomes":{},"held_p50_ms":0,"held_p90_ms":6,"held_p99_ms":0,)"
+        R"("held_longest_ms":0})");
+  CHECK(row.at("rate").dump() ==
+        R"({"in_window":0,"limit":null,"window_ms":0,"passed":7,"borrowed":0,"blocked":0,)"
+        R"("values":null,"forgotten":null})");
 }
 
 TEST_CASE("ages are never less than 0, and deadlines that passed are") {

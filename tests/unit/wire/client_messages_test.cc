@@ -244,13 +244,13 @@ TEST_CASE("the largest page that rows allow fits a client's limit") {
   FlowCounters& counters = row.counters.emplace();
   counters.granted = counters.queued = counters.granted_from_queue = UINT64_MAX;
   counters.longest_wait_ms = counters.kept = UINT64_MAX;
-  counters.held_p50_ms = counters.held_p90_ms = UINT64_MAX;
-  counters.held_p99_ms = counters.held_longest_ms = UINT64_MAX;
-  counters.held_sum_ms = counters.held_count = UINT64_MAX;
-  counters.waited_p50_ms = counters.waited_p90_ms = counters.waited_p99_ms = UINT64_MAX;
-  counters.waited_sum_ms = counters.waited_count = UINT64_MAX;
-  counters.held_upto.fill(UINT64_MAX);
-  counters.waited_upto.fill(UINT64_MAX);
+  counters.held.p50_ms = counters.held.p90_ms = UINT64_MAX;
+  counters.held.p99_ms = counters.held.longest_ms = UINT64_MAX;
+  counters.held.sum_ms = counters.held.count = UINT64_MAX;
+  counters.waited.p50_ms = counters.waited.p90_ms = counters.waited.p99_ms = UINT64_MAX;
+  counters.waited.sum_ms = counters.waited.count = UINT64_MAX;
+  counters.held.upto.fill(UINT64_MAX);
+  counters.waited.upto.fill(UINT64_MAX);
   for (size_t i = 1; i < std::size(counters.ended); ++i) counters.ended[i] = UINT64_MAX;
   for (size_t i = 1; i < std::size(counters.refused); ++i) {
     if (RefusedByName(static_cast<RefusedBy>(i)).empty()) continue;
