@@ -90,10 +90,12 @@ Books::Books(const CoreOptions& options)
 }
 
 void Books::SetOptions(const CoreOptions& options) {
-  // The key is the ledger's: the configuration that is read again does not have it.
+  // Key and term are the ledger's: the configuration that is read again does not have them.
   const auto token_id_key = options_.token_id_key;
+  const uint64_t term = options_.term;
   options_ = options;
   options_.token_id_key = token_id_key;
+  options_.term = term;
   flows_.SetGuards(options.guards());
 }
 

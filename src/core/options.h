@@ -22,6 +22,8 @@ struct CoreOptions {
   NamespaceGuards::ByName namespace_guards{};
   // Keys TokenIds; the ledger's format record holds it.
   std::array<uint64_t, 2> token_id_key{};
+  // Of this writer, in each batch that it seals; 0 while a ledger has but one.
+  uint64_t term = 0;
   // Sessions and tokens from before a restart are spared this long at least: a Sentinel client's
   // reconnect delay (2 s), and a supervisor's restart.
   int64_t restart_grace_ms = 10'000;

@@ -51,7 +51,7 @@ void Seals::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
   }
   // The history goes with the ends that this batch records; the seal is over all before it.
   history_->Record(step.batch);
-  step.batch->Sealed(books_->NextSeal(step.now.ms));
+  step.batch->Sealed(books_->NextSeal(step.now.ms), books_->options().term);
 }
 
 }  // namespace nowcalls::core

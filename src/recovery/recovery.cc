@@ -9,6 +9,7 @@
 #include "core/books.h"
 #include "core/loading.h"
 #include "ledger/fence_line.h"
+#include "recovery/replay.h"
 
 namespace nowcalls::recovery {
 namespace {
@@ -119,9 +120,8 @@ Result<RecoveredLedger> Recover(store::Log* log, store::Tables* tables,
                                 const core::CoreOptions& options,
                                 const std::function<Result<ClockSample>()>& sample_clocks) {
   // Step 1: apply the batches that the tables lack.
-  NOWCALLS_RETURN_IF_ERROR(
-      log->Read(tables->applied() + 1,
-                [tables](const ledger::SealedBatch& batch) { return tables->Apply(batch); }));
+  const Result<bool> replayed = Replay(log, tables).Apply(SIZE_MAX);
+  if (!replayed.ok()) return replayed.status();
   // Step 2: the tables are whole; load every family in the order of ledger::Entity.
   Loader loader(options);
   NOWCALLS_RETURN_IF_ERROR(tables->Load(&loader));

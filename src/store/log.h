@@ -21,7 +21,8 @@ class Log {
 
   // Puts `batch` behind the last one and, as the durability asks, makes it durable. After a failure
   // no batch is taken any more: whether this one survives is unknown, and only recovery may decide.
-  // kInvalidArgument: its number is not the next one.
+  // kInvalidArgument: its number is not the next one. kFailedPrecondition: another writer has
+  // claimed the log, and this one is deposed.
   virtual Status Append(const ledger::SealedBatch& batch) = 0;
 
   // Makes durable what was appended without syncing. Does nothing when each Append syncs.

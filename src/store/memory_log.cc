@@ -1,6 +1,7 @@
 #include "store/memory_log.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/check.h"
 #include "store/batch_order.h"
@@ -20,7 +21,7 @@ Status MemoryLog::Read(uint64_t from, const BatchSink& sink) {
   }
   for (uint64_t number = from; number <= last(); ++number) {
     const auto batch = ledger::SealedBatch::Parse(batches_[number - trimmed_ - 1]);
-    if (!batch.ok()) return batch.status();
+    if (!batch.ok()) return batch.status().WithContext("batch " + std::to_string(number));
     NOWCALLS_RETURN_IF_ERROR(sink(*batch));
   }
   return {};

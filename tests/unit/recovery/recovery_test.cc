@@ -179,6 +179,24 @@ TEST_CASE("what a log has behind the tables is in the core") {
   CHECK(tables.applied() == 1);
 }
 
+TEST_CASE("a writer seals its term into each batch, whatever settings it reads later") {
+  const Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  store::MemoryStore store(TestFormat());
+  FillStore(&store, *clock);
+  core::CoreOptions options;
+  options.term = 7;
+  const Result<RecoveredLedger> ledger = Recover(&store, options);
+  REQUIRE(ledger.ok());
+  ledger::CommitBatch batch;
+  ledger->core->Seal({MachineClock(*ledger).Now(), &batch}, *clock);
+  CHECK(ledger::SealedBatch(batch).term() == 7);
+  batch.Clear();
+  ledger->core->SetOptions({});
+  ledger->core->Seal({MachineClock(*ledger).Now(), &batch}, *clock);
+  CHECK(ledger::SealedBatch(batch).term() == 7);
+}
+
 // Of a disk that lost what was not synced, under a machine that went on.
 class LossyStore : public store::MemoryStore {
  public:
