@@ -8,6 +8,8 @@
 
 namespace nowcalls::node {
 
+void Io::Abandon() { NOWCALLS_CHECK(false); }  // A log without a claim deposes nobody.
+
 void Turn::OnDurable() {
   if (!engine_runs()) return;
   commit_began_.reset();
@@ -16,6 +18,7 @@ void Turn::OnDurable() {
 
 Status Turn::OnScanned(const ledger::ScanResult& result) {
   scanning_ = false;
+  if (!engine_runs()) return {};
   return engine_->OnScanDone(result, clock_->Now());
 }
 
@@ -28,8 +31,16 @@ void Turn::End() {
 
 void Turn::OnClosed() { phase_ = Phase::kClosed; }
 
+// The batch under way is never told durable, so its replies stay in the engine. Those that wait for
+// nothing stay, too: an answer of a node that does not lead helps nobody.
+void Turn::OnDeposed() {
+  if (!engine_runs()) return;
+  phase_ = Phase::kDeposed;
+  io_->Abandon();
+}
+
 int64_t Turn::Run() {
-  if (phase_ == Phase::kClosed) return 0;
+  if (phase_ >= Phase::kClosed) return 0;
   Instant now = clock_->Now();
   // Input left over by earlier turns comes first.
   if (engine_runs()) engine_->ResumeInput(now);
@@ -42,6 +53,7 @@ int64_t Turn::Run() {
   const bool hold = catch_up_.Holds(now, poll_at_once || engine_->input_held(), stalled);
   if (catch_up_.polled()) io_->Polled(now);
   if (engine_runs()) Work(now, hold);
+  if (phase_ == Phase::kDeposed) return 0;
 
   // Read the clock again: a commit within the turn may have taken long.
   const Instant began = std::exchange(now, clock_->Now());
@@ -72,6 +84,7 @@ void Turn::Work(Instant now, bool hold) {
   // not be held up again, and an end has a limit, so neither blocks in a commit.
   const bool at_once = !hold && !ending();
   BeginCommit(at_once);
+  if (!engine_runs()) return;  // The commit found another writer's claim.
   engine_->TurnEnd();
   // Repeat while there is something to write. TurnEnd has answered a batch that was committed at
   // once, and may have ended sessions of peers that do not read.

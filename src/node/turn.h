@@ -4,7 +4,7 @@
 //
 // Order: the driver tells the engine and Turn what happened (bytes, connections, a durable batch, a
 // finished scan), calls Run, and sleeps. A failed commit never comes here; the driver ends the
-// node.
+// node. A commit that finds the claim of another writer does: OnDeposed.
 #ifndef NOWCALLS_NODE_TURN_H_
 #define NOWCALLS_NODE_TURN_H_
 
@@ -18,25 +18,19 @@
 #include "ledger/commit_batch.h"
 #include "ledger/scan.h"
 #include "node/catch_up.h"
+#include "node/phase.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::node {
 
-enum class Phase {
-  kLeading,        // Decides and commits.
-  kAnswering,      // The end has begun: nothing is read any more, requests that were are answered.
-  kDisconnecting,  // Connections close behind their last replies.
-  kClosing,        // The store is being closed; the engine is not called any more.
-  kClosed,
-};
-
-// What a turn has done by its driver. Only CloseStore may call the turn back.
+// What a turn has done by its driver. Only Commit and CloseStore may call the turn back, with
+// OnDeposed and OnClosed.
 class Io {
  public:
   virtual ~Io() = default;
 
-  // Commits a sealed batch, unchanged until durable. True: it is durable. False: Turn::OnDurable
-  // follows. `at_once`: it may block.
+  // Commits a sealed batch, unchanged until durable. True: it is durable. False: Turn::OnDurable or
+  // OnDeposed follows. `at_once`: it may block.
   virtual bool Commit(const ledger::CommitBatch& batch, bool at_once) = 0;
   // Turn::OnScanned follows. At most one scan is under way.
   virtual void Scan(const ledger::ScanRequest& request) = 0;
@@ -57,6 +51,9 @@ class Io {
   virtual bool connected() const = 0;        // One is still open.
   virtual void CloseStore() = 0;             // Turn::OnClosed follows, perhaps within the call.
   virtual void EndIsLate() = 0;              // After kEndMsMax. It may not return.
+
+  // Deposed: closes all connections at once, without another byte. Only where the log has a claim.
+  virtual void Abandon();
 };
 
 class Turn {
@@ -72,13 +69,18 @@ class Turn {
   // Begins the end. The driver reads and accepts no more. REQUIRES: !ending().
   void End();
   void OnClosed();
+  // Another writer has the claim, whether the batch under way is in the log or not. Nothing that
+  // waits leaves; the engine is not called any more. When the call and Run have returned, the
+  // driver drops core, engine and turn, and goes on with a Standby.
+  void OnDeposed();
 
-  // Returns the longest sleep, ms.
+  // Returns the longest sleep, ms; 0 when closed or deposed.
   int64_t Run();
 
   // Before the first Run: commits all, through an Io that commits at once.
   void CommitAll();
 
+  // From kLeading on.
   Phase phase() const { return phase_; }
   bool ending() const { return phase_ != Phase::kLeading; }
   bool engine_runs() const { return phase_ < Phase::kClosing; }

@@ -199,7 +199,7 @@ TEST_CASE("a table of layers that is not the include matrix is found") {
            "| `backup` | x | base, ledger, core, store |\n| `client` | x | base, wire |\n" +
            "| `engine` | x | base, wire, ledger, core |\n" +
            "| `web` | x | base, wire, client |\n" +
-           "| `node` | x | base, ledger, core, engine |\n" +
+           "| `node` | x | base, ledger, core, engine, store, recovery |\n" +
            "| `server` | x | base, wire, ledger, core, engine, node, store, backup, recovery, " +
            "client, web |\n" + "| `command` | x | base, wire, client, library |\n" +
            "| `recovery` | x | base, ledger, core, store |\n" +

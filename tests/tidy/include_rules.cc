@@ -22,7 +22,7 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
       {"store", {"base", "ledger"}},
       {"backup", {"base", "ledger", "core", "store"}},
       {"engine", {"base", "wire", "ledger", "core"}},
-      {"node", {"base", "ledger", "core", "engine"}},
+      {"node", {"base", "ledger", "core", "engine", "store", "recovery"}},
       {"client", {"base", "wire"}},
       {"library", {"base", "wire", "client"}},
       {"command", {"base", "wire", "client", "library"}},

@@ -49,12 +49,17 @@ class TestNode : private Io, private ledger::Clock {
   bool quick = false;  // Commits that may be made at once are.
   bool backup = false;
   bool open = true;
+  bool refuses = false;  // Another node has the claim.
   const ledger::CommitBatch* batch = nullptr;
   std::string asked;  // Of the Io, a word each.
 
  private:
   bool Commit(const ledger::CommitBatch& sealed, bool at_once) override {
     asked += at_once ? "commit-at-once " : "commit ";
+    if (refuses) {
+      turn.OnDeposed();
+      return false;
+    }
     if (quick && at_once) {
       REQUIRE(harness.store().Commit(sealed).ok());
       return true;
@@ -78,6 +83,7 @@ class TestNode : private Io, private ledger::Clock {
   bool connected() const override { return open; }
   void CloseStore() override { asked += "close "; }
   void EndIsLate() override { asked += "late "; }
+  void Abandon() override { asked += "abandon "; }
 
   bool reads_ = true;
 
@@ -191,6 +197,74 @@ TEST_CASE("an end whose disk hangs is late") {
   node.harness.Sleep(kEndMsMax);
   for (int turn = 0; turn < 3; ++turn) node.turn.Run();
   CHECK(node.TakeAsked().find("late ") != std::string::npos);
+}
+
+// Whatever happens to it afterwards.
+void CheckIsDeposed(TestNode* node) {
+  CHECK(node->turn.phase() == Phase::kDeposed);
+  CHECK_FALSE(node->turn.engine_runs());
+  node->turn.OnDurable();
+  CHECK(node->turn.OnScanned({}).ok());
+  node->turn.OnDeposed();
+  node->harness.Sleep(kEndMsMax);
+  CHECK(node->turn.Run() == 0);
+  CHECK(node->TakeAsked().empty());
+  CHECK(node->replies() == 0);
+}
+
+TEST_CASE("a writer whose batch finds another claim answers nothing and closes at once") {
+  TestNode node;
+  node.Ask(2);
+  SUBCASE("that was committed beside the loop") {
+    node.turn.Run();
+    REQUIRE(node.TakeAsked() == "commit-at-once ");
+    node.Ask(3);
+    node.turn.OnDeposed();
+    CHECK(node.TakeAsked() == "abandon ");
+  }
+  SUBCASE("that was committed at once") {
+    node.refuses = true;
+    CHECK(node.turn.Run() == 0);
+    CHECK(node.TakeAsked() == "commit-at-once abandon ");
+  }
+  SUBCASE("although what came before is durable") {
+    node.turn.Run();
+    node.Ask(3);
+    node.FinishCommit();
+    node.TakeAsked();
+    node.refuses = true;
+    node.turn.Run();
+    CHECK(node.TakeAsked() == "commit-at-once abandon ");
+  }
+  CheckIsDeposed(&node);
+}
+
+TEST_CASE("a writer is deposed in the middle of its end, too") {
+  TestNode node;
+  node.Ask(2);
+  node.turn.End();
+  node.turn.Run();
+  REQUIRE(node.TakeAsked() == "commit ");
+  node.turn.OnDeposed();
+  CHECK(node.TakeAsked() == "abandon ");
+  CheckIsDeposed(&node);
+}
+
+TEST_CASE("a store that is being closed is deposed no more") {
+  TestNode node;
+  node.quick = true;
+  node.harness.engine().OnDisconnect(node.connection, node.Now());
+  node.open = false;
+  node.turn.Run();
+  node.turn.End();
+  while (node.turn.engine_runs()) {
+    node.turn.Run();
+    if (node.batch != nullptr) node.FinishCommit();
+  }
+  node.TakeAsked();
+  node.turn.OnDeposed();
+  CHECK(node.TakeAsked().empty());
+  CHECK(node.turn.phase() == Phase::kClosing);
 }
 
 }  // namespace

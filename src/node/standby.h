@@ -1,0 +1,45 @@
+// Standby: a node before it leads. It follows the log of another writer until it has the claim.
+//
+// Thread: the writer of the tables.
+//
+// Order: Follow, now and then; after a claim TakeOver, and Follow again until it has reached the
+// end of the log. Is phase() still kRecovering then, a start follows: recovery::Recover, with the
+// term in its options. A deposed node begins with a new Standby on the same log and tables.
+#ifndef NOWCALLS_NODE_STANDBY_H_
+#define NOWCALLS_NODE_STANDBY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "node/phase.h"
+#include "nowcalls/status.h"
+#include "recovery/replay.h"
+#include "store/log.h"
+#include "store/tables.h"
+
+namespace nowcalls::node {
+
+class Standby {
+ public:
+  // Both outlive it.
+  Standby(store::Log* log, store::Tables* tables) : replay_(log, tables) {}
+
+  // As recovery::Replay::Apply. A failure is final: the tables stay as they are before the batch.
+  Result<bool> Follow(size_t batches_max);
+
+  // This node has the claim of `term`. kInvalidArgument: the log has a batch of that term, or of a
+  // later one.
+  Status TakeOver(uint64_t term);
+
+  // kStandby or kRecovering. A batch of another claim that came later leads back to kStandby.
+  Phase phase() const { return phase_; }
+
+ private:
+  recovery::Replay replay_;
+  Phase phase_ = Phase::kStandby;
+  uint64_t term_ = 0;  // While kRecovering.
+};
+
+}  // namespace nowcalls::node
+
+#endif  // NOWCALLS_NODE_STANDBY_H_
