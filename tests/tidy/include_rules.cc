@@ -72,6 +72,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"fmt/", {"server"}},
       {"nlohmann/", {"core", "wire", "backup", "client", "admin", "bench", "server", "web"}},
       {"microhttpd.h", {"web"}},
+      {"curl/", {"web"}},
       {"systemd/", {"server"}},
       {"CLI/", {"base", "tools", "server", "admin", "bench", "command"}},
       {"absl/", {"core", "engine", "backup", "admin"}},

@@ -1,20 +1,21 @@
 #include "web/sentinel/heartbeat.h"
 
+#include <curl/curl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "base/background_thread.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/listen_address.h"
 #include "base/text.h"
@@ -26,47 +27,31 @@ namespace {
 
 constexpr size_t kAnswerBytesMax = 16 * 1024;
 // The dashboard asks for nothing that this version of Sentinel's client does not have.
-constexpr std::string_view kSentinelVersion = "1.8.8";
+constexpr char kSentinelVersion[] = "1.8.8";
 
 // As forms encode.
-std::string Encoded(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (kPlain.find(c) != std::string_view::npos) {
-      encoded += c;
-    } else {
-      encoded += {'%', kHex[byte >> 4], kHex[byte & 0xf]};
-    }
-  }
-  return encoded;
+std::string Encoded(const std::string& text) {
+  const std::unique_ptr<char, decltype(&curl_free)> encoded(
+      curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())), &curl_free);
+  return encoded == nullptr ? "" : encoded.get();
 }
 
 std::string FormOf(const SentinelMachine& machine, const std::string& ip) {
-  const std::pair<std::string_view, std::string> fields[] = {
+  const std::pair<std::string, std::string> fields[] = {
       {"app", machine.app},
       {"app_type", "0"},
       {"hostname", HostName()},
       {"ip", ip},
       {"port", std::to_string(machine.commands.port)},
-      {"v", std::string(kSentinelVersion)},
+      {"v", kSentinelVersion},
       {"version", std::to_string(WallMs())},
       {"pid", std::to_string(getpid())}};
   std::string form;
   for (const auto& [name, value] : fields) {
     if (!form.empty()) form += '&';
-    form += std::string(name) + '=' + Encoded(value);
+    form += name + '=' + Encoded(value);
   }
   return form;
-}
-
-std::string RequestOf(const HostPort& dashboard, const std::string& form) {
-  return "POST /registry/machine HTTP/1.1\r\nHost: " + dashboard.ToString() +
-         "\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: " +
-         std::to_string(form.size()) + "\r\nConnection: close\r\n\r\n" + form;
 }
 
 std::string AddressToTell(const SentinelMachine& machine, int fd) {
@@ -74,63 +59,74 @@ std::string AddressToTell(const SentinelMachine& machine, int fd) {
   return host == "0.0.0.0" || host == "::" ? LocalEndOf(fd).host : host;
 }
 
-// Where the body begins, and where it ends if the head tells.
-struct Extent {
-  size_t begin = 0;
-  std::optional<size_t> end{};
-};
-
-std::optional<Extent> BodyOf(std::string_view answer) {
-  constexpr std::string_view kEndOfHead = "\r\n\r\n";
-  constexpr std::string_view kLength = "\r\ncontent-length:";
-  const size_t head_bytes = answer.find(kEndOfHead);
-  if (head_bytes == std::string_view::npos) return std::nullopt;
-  Extent body{head_bytes + kEndOfHead.size()};
-  std::string head(answer.substr(0, head_bytes));
-  std::transform(head.begin(), head.end(), head.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  // Without the header the body is in chunks, or ends with the connection.
-  size_t at = head.find(kLength);
-  if (at == std::string::npos) return body;
-  at = head.find_first_not_of(' ', at + kLength.size());
-  size_t length = 0;
-  if (at != std::string::npos &&
-      std::from_chars(head.data() + at, head.data() + head.size(), length).ec == std::errc()) {
-    body.end = body.begin + std::min(length, kAnswerBytesMax);
-  }
-  return body;
+// Bounds what is kept: curl ends a transfer of which not all is taken.
+size_t Take(const char* bytes, size_t /*one*/, size_t size, void* to) {
+  auto* const text = static_cast<std::string*>(to);
+  const size_t taken = std::min(size, kAnswerBytesMax - text->size());
+  text->append(bytes, taken);
+  return taken;
 }
 
-bool IsWhole(std::string_view answer) {
-  constexpr std::string_view kLastChunk = "\r\n0\r\n\r\n";
-  const std::optional<Extent> body = BodyOf(answer);
-  if (!body) return false;
-  return body->end ? answer.size() >= *body->end : answer.ends_with(kLastChunk);
-}
-
-// Not ok: the dashboard did not take the beat. Its body is {"success":true,...}, perhaps in chunks.
-Status Judge(std::string_view answer) {
-  constexpr std::string_view kVersion = "HTTP/1.";
-  constexpr size_t kCodeAt = kVersion.size() + 2;
-  if (!answer.starts_with(kVersion) || answer.size() < kCodeAt + 3) {
-    return Status::Unavailable("what answers there speaks no HTTP");
-  }
+// Not ok: the dashboard did not take the beat. Its body is {"success":true,...}.
+Status Judge(int64_t code, const std::string& body) {
   // A status of 200 is a beat taken, unless the body says the contrary.
-  const std::string_view code = answer.substr(kCodeAt, 3);
-  if (code != "200") return Status::Unavailable("it answered " + std::string(code));
-  const size_t begin = answer.find('{');
-  const size_t end = answer.rfind('}');
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
-  const auto body = nlohmann::json::parse(answer.substr(begin, end - begin + 1), nullptr, false);
-  if (!body.is_object()) return {};
-  const auto success = body.find("success");
-  if (success == body.end() || !success->is_boolean() || success->get<bool>()) return {};
-  const auto why = body.find("msg");
+  if (code != 200) return Status::Unavailable("it answered " + std::to_string(code));
+  const auto said = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!said.is_object()) return {};
+  const auto success = said.find("success");
+  if (success == said.end() || !success->is_boolean() || success->get<bool>()) return {};
+  const auto why = said.find("msg");
   return Status::Unavailable("it refused: " +
-                             (why == body.end() || !why->is_string()
+                             (why == said.end() || !why->is_string()
                                   ? "it did not say why"
                                   : TerminalText(Shortened(why->get_ref<const std::string&>()))));
+}
+
+// Over a connected socket, which stays open. Not ok: the dashboard did not take the beat.
+Status Post(int fd, const HostPort& dashboard, const std::string& form, int64_t deadline_ms) {
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
+                                                                 &curl_easy_cleanup);
+  NOWCALLS_CHECK(curl != nullptr);
+  const auto set = [&curl](CURLoption option, auto value) {
+    curl_easy_setopt(curl.get(), option, value);
+  };
+  // 1. The request. The URL has digits, since curl's lookup of a name may outlast the deadline.
+  std::string host = "Host: " + dashboard.ToString();
+  std::string connection = "Connection: close";
+  curl_slist last_header{connection.data(), nullptr};
+  curl_slist headers{host.data(), &last_header};
+  set(CURLOPT_URL, "http://127.0.0.1/registry/machine");
+  set(CURLOPT_HTTPHEADER, &headers);
+  set(CURLOPT_POSTFIELDS, form.c_str());
+  // 2. The connection: the one there is, whatever the environment says of proxies.
+  const auto open = [](void* is, curlsocktype, curl_sockaddr*) { return *static_cast<int*>(is); };
+  const auto connect = [](void*, int, curlsocktype) { return CURL_SOCKOPT_ALREADY_CONNECTED; };
+  const auto close = [](void*, int) { return 0; };
+  set(CURLOPT_PROXY, "");
+  set(CURLOPT_OPENSOCKETDATA, &fd);
+  set(CURLOPT_OPENSOCKETFUNCTION, +open);
+  set(CURLOPT_SOCKOPTFUNCTION, +connect);
+  set(CURLOPT_CLOSESOCKETFUNCTION, +close);
+  // 3. The answer. Of its head curl takes no more than 300 KB.
+  std::string body;
+  char why[CURL_ERROR_SIZE] = "";
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_TIMEOUT_MS, std::max<int64_t>(deadline_ms - BoottimeMs(), 1));
+  set(CURLOPT_WRITEFUNCTION, &Take);
+  set(CURLOPT_WRITEDATA, &body);
+  set(CURLOPT_ERRORBUFFER, why);
+  const CURLcode result = curl_easy_perform(curl.get());
+  if (result == CURLE_OPERATION_TIMEDOUT) {
+    return Status::Unavailable(std::generic_category().message(ETIMEDOUT));
+  }
+  int64_t code = 0;
+  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &code);
+  if (code != 0) return Judge(code, body);  // Also an answer cut short, by what came.
+  if (result == CURLE_GOT_NOTHING) return Status::Unavailable("the connection was closed");
+  if (result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY) {
+    return Status::Unavailable("what answers there speaks no HTTP");
+  }
+  return Status::Unavailable(why);
 }
 
 bool IsLoopbackAddress(const std::string& ip) {
@@ -146,18 +142,7 @@ Result<ToldAddress> TellDashboard(const HostPort& dashboard, const SentinelMachi
   Result<client::Socket> socket = client::Socket::Connect(dashboard, deadline_ms);
   if (!socket.ok()) return socket.status();
   const std::string ip = AddressToTell(machine, socket->fd());
-  NOWCALLS_RETURN_IF_ERROR(socket->Send(RequestOf(dashboard, FormOf(machine, ip)), deadline_ms));
-  // A dashboard may keep the connection open, so the text itself says when the answer is whole.
-  std::string answer;
-  Status received;
-  while (received.ok() && answer.size() < kAnswerBytesMax && !IsWhole(answer)) {
-    received = socket->Receive(&answer, deadline_ms);
-  }
-  // Nothing came, or not in time. An answer cut short is judged by what came.
-  if (answer.empty() || received.code() == StatusCode::kOutcomeUnknown) {
-    return Status::Unavailable(received.message());
-  }
-  NOWCALLS_RETURN_IF_ERROR(Judge(answer));
+  NOWCALLS_RETURN_IF_ERROR(Post(socket->fd(), dashboard, FormOf(machine, ip), deadline_ms));
   return ToldAddress{ip,
                      !IsLoopbackAddress(ip) || IsLoopbackAddress(LocalEndOf(socket->fd()).host)};
 }

@@ -1,6 +1,7 @@
 #include "web/sentinel/heartbeat.h"
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -58,8 +59,9 @@ TEST_CASE("a beat is a form with the fields that Sentinel's dashboard reads") {
   CHECK(told->reachable);
   REQUIRE(dashboard.Requests().size() == 1);
   CHECK(dashboard.Requests()[0].starts_with(
-      "POST /registry/machine HTTP/1.1\r\nHost: " + dashboard.address() +
-      "\r\nContent-Type: application/x-www-form-urlencoded\r\n"));
+      "POST /registry/machine HTTP/1.1\r\nHost: " + dashboard.address() + "\r\n"));
+  CHECK(dashboard.Requests()[0].find("\r\nContent-Type: application/x-www-form-urlencoded\r\n") !=
+        std::string::npos);
   CHECK(dashboard.Requests()[0].find("app=my%20app%26co&app_type=0&hostname=") !=
         std::string::npos);
   auto form = dashboard.LastForm();
@@ -72,6 +74,16 @@ TEST_CASE("a beat is a form with the fields that Sentinel's dashboard reads") {
   CHECK(std::stoll(form["version"]) >= before_ms);
   CHECK(form["pid"] == std::to_string(getpid()));
   CHECK(form.size() == 8);
+}
+
+TEST_CASE("a beat goes to the dashboard, whatever the environment says of proxies") {
+  const FakeDashboard dashboard;
+  REQUIRE(setenv("http_proxy", "http://127.0.0.1:1", 1) == 0);
+  CHECK(TellOnce(dashboard).status().ToString() == "ok");
+  unsetenv("http_proxy");
+  REQUIRE(dashboard.Requests().size() == 1);
+  CHECK(dashboard.Requests()[0].starts_with(
+      "POST /registry/machine HTTP/1.1\r\nHost: " + dashboard.address() + "\r\n"));
 }
 
 TEST_CASE("a machine that listens everywhere tells the address from which it is reached") {
@@ -96,9 +108,11 @@ TEST_CASE("what the dashboard answers decides whether it took a beat") {
              "content-length:  44\r\n\r\n{\"success\":false,\"msg\":\"invalid ip: \\u0007\"}..") ==
         "unavailable: it refused: invalid ip: \\x07");
   CHECK(told(ok + "\r\n{\"success\":false}") == "unavailable: it refused: it did not say why");
+  const size_t before = dashboard.Requests().size();
   CHECK(told("HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n") == "unavailable: it answered 302");
+  CHECK(dashboard.Requests().size() == before + 1);
   CHECK(told("SSH-2.0-OpenSSH_9.2\r\n") == "unavailable: what answers there speaks no HTTP");
-  CHECK(told("HTTP/1.1 2") == "unavailable: what answers there speaks no HTTP");
+  CHECK(told("HTTP/1.1 2") == "unavailable: the connection was closed");
   CHECK(told("") == "unavailable: the connection was closed");
   CHECK(told(ok + "\r\n" + std::string(1'000'000, 'x')) == "ok");  // Read as far as needed.
 }
