@@ -55,7 +55,7 @@ enum class Fallback : uint8_t {
 enum class LogLevel : uint8_t { kInfo, kWarning };
 
 struct ClientOptions {
-  // HOST:PORT of one server, or of several addresses of the same ledger, tried in turn.
+  // HOST:PORT, or the path of a Unix socket; several of the same ledger are tried in turn.
   std::vector<std::string> addresses{"127.0.0.1:18730"};
   std::string name_space = "default";  // The application, which has the rules.
   // Names the client in listings. Empty: host, process and a random number. Processes may share a

@@ -29,6 +29,7 @@ enum class StatusCode {
   kOutcomeUnknown,      // Perhaps applied; the caller must treat it as either.
   kCorruption,          // Stored bytes are not what was written.
   kIoError,             // The operating system or disk refused.
+  kPermissionDenied,    // The caller may not; the message says what it lacks.
 };
 
 // In lower case with underscores: "invalid_argument".
@@ -57,6 +58,9 @@ class [[nodiscard]] Status {
   }
   static Status Corruption(std::string m) { return {StatusCode::kCorruption, std::move(m)}; }
   static Status IoError(std::string m) { return {StatusCode::kIoError, std::move(m)}; }
+  static Status PermissionDenied(std::string m) {
+    return {StatusCode::kPermissionDenied, std::move(m)};
+  }
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
@@ -131,6 +135,7 @@ inline std::string_view StatusCodeName(StatusCode code) {
     case StatusCode::kAlreadyExists: return "already_exists";
     case StatusCode::kResourceExhausted: return "resource_exhausted";
     case StatusCode::kFailedPrecondition: return "failed_precondition";
+    case StatusCode::kPermissionDenied: return "permission_denied";
     case StatusCode::kUnavailable: return "unavailable";
     case StatusCode::kOutcomeUnknown: return "outcome_unknown";
     case StatusCode::kCorruption: return "corruption";

@@ -7,13 +7,13 @@
 
 #include "base/duration.h"
 #include "base/exit_codes.h"
-#include "base/host_port.h"
 #include "base/limits.h"
 #include "base/option_values.h"
 #include "base/shown_text.h"
 #include "base/text.h"
 #include "base/usage_errors.h"
 #include "ledger/history_entry.h"
+#include "net/endpoint.h"
 #include "nowcalls_version.h"
 
 namespace nowcalls::admin {
@@ -28,7 +28,8 @@ constexpr char kKindHelp[] = "Only its rule of the flow (flow) or by value (valu
 constexpr char kKindOfTokensHelp[] = "Only tokens without a parameter (flow) or with one (value)";
 
 constexpr char kFooter[] =
-    "The source is a running server (--server HOST:PORT; else the environment's NOWCALLS_SERVER; "
+    "The source is a running server (--server HOST:PORT or the path of its socket; else the "
+    "environment's NOWCALLS_SERVER; "
     "else 127.0.0.1:18730) or the ledger on disk (--data-dir DIR), which is read without its "
     "server; if that is running or hung, it is left alone and the ledger is read beside it.\n\n"
     "Formats: table, jsonl (one JSON object a line), csv. A terminal gets a table, a file or pipe "
@@ -45,11 +46,7 @@ Result<Format> ParseFormat(std::string_view text) {
   return Status::InvalidArgument(Quoted(text) + " is none of table, jsonl, csv");
 }
 
-Status CheckServer(const std::string& address) {
-  const Result<HostPort> peer = ParseHostPort(address);
-  if (!peer.ok()) return peer.status();
-  return peer->port != 0 ? Status::Ok() : Status::InvalidArgument("port 0 is no server's");
-}
+Status CheckServer(const std::string& address) { return net::ParseServer(address).status(); }
 
 Status CheckText(std::string_view text, size_t bytes_max) {
   if (text.empty() || text.size() > bytes_max) {

@@ -35,6 +35,7 @@ int ExitCodeOf(StatusCode code) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kNotFound:
     case StatusCode::kAlreadyExists:
+    case StatusCode::kPermissionDenied:
     case StatusCode::kResourceExhausted: return kExitFailure;
     // The ledger itself is the trouble.
     case StatusCode::kFailedPrecondition:  // A ledger of another format version.

@@ -42,6 +42,8 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
   }
   fs::directory_iterator entries(data_dir, error);
   if (error) return Status::IoError("cannot look at " + data_dir + ": " + error.message());
+  // A server that was killed leaves its socket behind; nothing is lost with it.
+  while (entries != fs::directory_iterator() && entries->is_socket(error)) entries.increment(error);
   if (entries == fs::directory_iterator()) {
     // The name may be new and unsynced. A process that cannot read the parent did not make it just
     // now.

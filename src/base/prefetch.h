@@ -1,4 +1,4 @@
-// Prefetches a cache line by an instruction of our own (README, decision 2).
+// Prefetches a cache line by an instruction of our own (README, decision 1).
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_PREFETCH_H_

@@ -161,7 +161,7 @@ void Connection::Received(ssize_t result, std::string_view bytes) {
   const Moment now = Now();
   if (!open_ || IsAgain(result)) return;
   if (result <= 0) return LoseBy(result);
-  const ByteChannel::Received received = channel_->Receive(bytes);
+  const net::Channel::Received received = channel_->Receive(bytes);
   Keep(received.reply);
   if (!received.bytes.empty()) TakeBytes(received.bytes, now);
   if (received.failed) Lose(Status::Unavailable("failed: " + channel_->error()));

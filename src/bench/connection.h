@@ -1,7 +1,7 @@
 // Connection: one connection of a load.
 //
 // Thread: the loop's. The driver frees it after the loop. Answers of one receive share one time.
-// All bytes pass a ByteChannel.
+// All bytes pass a net::Channel.
 #ifndef NOWCALLS_BENCH_CONNECTION_H_
 #define NOWCALLS_BENCH_CONNECTION_H_
 
@@ -14,16 +14,16 @@
 #include <string>
 #include <string_view>
 
-#include "base/byte_channel.h"
-#include "base/socket_turn.h"
 #include "bench/protocol.h"
 #include "bench/workload.h"
+#include "net/channel.h"
+#include "net/socket_turn.h"
 #include "nowcalls/status.h"
 #include "wire/output_buffer.h"
 
 namespace nowcalls::bench {
 
-class Connection final : public SocketTurn::Socket {
+class Connection final : public net::SocketTurn::Socket {
  public:
   class Owner {
    public:
@@ -38,7 +38,7 @@ class Connection final : public SocketTurn::Socket {
   };
 
   Connection(uint32_t number, std::unique_ptr<Protocol> protocol,
-             std::unique_ptr<ByteChannel> channel, SocketTurn* turn, Owner* owner)
+             std::unique_ptr<net::Channel> channel, net::SocketTurn* turn, Owner* owner)
       : number_(number),
         protocol_(std::move(protocol)),
         channel_(std::move(channel)),
@@ -53,7 +53,7 @@ class Connection final : public SocketTurn::Socket {
   // Sends `out()` with the turn.
   void Flush();
 
-  // SocketTurn::Socket.
+  // net::SocketTurn::Socket.
   int fd() const override { return fd_; }
   bool TakeReadable() override;
   void Received(ssize_t result, std::string_view bytes) override;
@@ -80,8 +80,8 @@ class Connection final : public SocketTurn::Socket {
 
   const uint32_t number_;
   const std::unique_ptr<Protocol> protocol_;
-  const std::unique_ptr<ByteChannel> channel_;
-  SocketTurn* const turn_;
+  const std::unique_ptr<net::Channel> channel_;
+  net::SocketTurn* const turn_;
   Owner* const owner_;
   int fd_ = -1;
   uv_poll_t poll_{};

@@ -82,8 +82,8 @@ void Driver::MakeConnections(uint32_t connections) {
   for (uint32_t i = 0; i < connections; ++i) {
     std::optional<Workload>& load = i < plan_.connections ? workload_ : expiring_;
     const uint32_t lanes = load ? load->lanes() : 1;
-    connections_.push_back(std::make_unique<Connection>(i, plan_.new_protocol(lanes),
-                                                        PlainChannel::Make(), &sockets_, this));
+    connections_.push_back(std::make_unique<Connection>(
+        i, plan_.new_protocol(lanes), net::PlainChannel::Make(), &sockets_, this));
     if (load) load->AddConnection(connections_[i]->protocol(), connections_[i]->out());
   }
 }

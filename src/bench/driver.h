@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "base/host_port.h"
-#include "base/socket_turn.h"
 #include "bench/alarm.h"
 #include "bench/connection.h"
 #include "bench/process_usage.h"
 #include "bench/recorder.h"
 #include "bench/workload.h"
+#include "net/socket_turn.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::bench {
@@ -123,7 +123,7 @@ class Driver : public Connection::Owner {
   uv_check_t turn_end_{};
   uv_signal_t signals_[2]{};
   Alarm alarm_;
-  SocketTurn sockets_;
+  net::SocketTurn sockets_;
   std::vector<std::unique_ptr<Connection>> connections_;
   size_t opened_ = 0;
   size_t greeted_ = 0;

@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <system_error>
 
-#include "client/socket.h"
+#include "net/socket.h"
 
 namespace nowcalls::bench {
 
 Result<sockaddr_storage> ReachableAddress(const HostPort& peer, int64_t deadline_ms) {
   // The connection is only a test, and is closed again.
-  const Result<client::Socket> connected = client::Socket::Connect(peer, deadline_ms);
+  const Result<net::Socket> connected = net::Socket::Connect(net::Endpoint::Tcp(peer), deadline_ms);
   if (!connected.ok()) return connected.status();
   sockaddr_storage found{};
   socklen_t size = sizeof(found);

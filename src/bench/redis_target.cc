@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kTimeoutMs = 5000;
 
 // The strings of an answer; of an integer its digits.
-Result<std::vector<std::string>> Ask(client::Socket* socket, const std::string& command) {
+Result<std::vector<std::string>> Ask(net::Socket* socket, const std::string& command) {
   const int64_t deadline_ms = BoottimeMs() + kTimeoutMs;
   NOWCALLS_RETURN_IF_ERROR(socket->Send(command, deadline_ms));
   std::string input;
@@ -43,7 +43,7 @@ Result<std::vector<std::string>> Ask(client::Socket* socket, const std::string& 
 }
 
 // The value of one setting; "unknown" where the server does not tell.
-std::string AskSetting(client::Socket* socket, std::string_view name) {
+std::string AskSetting(net::Socket* socket, std::string_view name) {
   const Result<std::vector<std::string>> pair = Ask(socket, RespCommand({"CONFIG", "GET", name}));
   return pair.ok() && pair->size() == 2 ? (*pair)[1] : "unknown";
 }
@@ -58,15 +58,15 @@ std::string InfoField(const std::string& info, const std::string& name) {
   return info.substr(begin, info.find_first_of("\r\n", begin) - begin);
 }
 
-Result<client::Socket> RedisTarget::Connect() const {
-  Result<client::Socket> socket =
-      client::Socket::Connect(options_.target.peer, BoottimeMs() + kTimeoutMs);
+Result<net::Socket> RedisTarget::Connect() const {
+  Result<net::Socket> socket =
+      net::Socket::Connect(net::Endpoint::Tcp(options_.target.peer), BoottimeMs() + kTimeoutMs);
   if (socket.ok()) return socket;
   return Status::Unavailable("cannot reach " + options_.target.ToString() + ": " +
                              socket.status().message() + "; is redis-server running there?");
 }
 
-Status RedisTarget::ReadFacts(client::Socket* socket) {
+Status RedisTarget::ReadFacts(net::Socket* socket) {
   const Result<std::vector<std::string>> info = Ask(socket, RespCommand({"INFO", "server"}));
   if (!info.ok()) return info.status();
   facts_.version = info->empty() ? "" : InfoField(info->front(), "redis_version");
@@ -78,7 +78,7 @@ Status RedisTarget::ReadFacts(client::Socket* socket) {
 }
 
 Status RedisTarget::Prepare(const std::vector<Flow>& flows) {
-  Result<client::Socket> socket = Connect();
+  Result<net::Socket> socket = Connect();
   if (!socket.ok()) return socket.status();
   NOWCALLS_RETURN_IF_ERROR(ReadFacts(&*socket).WithContext(options_.target.ToString()));
   const Result<std::vector<std::string>> sha =
@@ -99,7 +99,7 @@ std::unique_ptr<Protocol> RedisTarget::NewProtocol(uint32_t lanes) {
 
 Status RedisTarget::CleanUp() {
   if (keys_.empty()) return {};
-  Result<client::Socket> socket = Connect();
+  Result<net::Socket> socket = Connect();
   if (!socket.ok()) return socket.status();
   std::string command;
   AppendRespArray(keys_.size() + 1, &command);

@@ -10,7 +10,7 @@
 
 #include "bench/redis_protocol.h"
 #include "bench/target.h"
-#include "client/socket.h"
+#include "net/socket.h"
 
 namespace nowcalls::bench {
 
@@ -23,8 +23,8 @@ class RedisTarget : public Target {
   Status CleanUp() override;
 
  private:
-  Result<client::Socket> Connect() const;
-  Status ReadFacts(client::Socket* socket);
+  Result<net::Socket> Connect() const;
+  Status ReadFacts(net::Socket* socket);
 
   Options options_;
   std::vector<std::string> keys_;

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/host_port.h"
 #include "base/limits.h"
 #include "client/exchange.h"
-#include "client/socket.h"
+#include "net/endpoint.h"
+#include "net/socket.h"
 
 namespace nowcalls::client {
 namespace {
@@ -29,6 +29,7 @@ StatusCode CodeFor(ErrorCode code) {
     case ErrorCode::kConflict: return StatusCode::kAlreadyExists;
     case ErrorCode::kOverloaded: return StatusCode::kResourceExhausted;
     case ErrorCode::kInternal: return StatusCode::kUnavailable;
+    case ErrorCode::kPermission: return StatusCode::kPermissionDenied;
   }
   return StatusCode::kUnavailable;
 }
@@ -42,7 +43,7 @@ Result<std::string_view> Undecoded(std::string_view result) { return result; }
 }  // namespace
 
 struct BlockingClient::Impl {
-  Impl(const HostPort& peer_address, Socket connection, int64_t timeout)
+  Impl(const net::Endpoint& peer_address, net::Socket connection, int64_t timeout)
       : peer(peer_address.ToString()), socket(std::move(connection)), timeout_ms(timeout) {}
 
   // Sends what encode(msgid, out) writes and decodes the result of the answer.
@@ -58,7 +59,7 @@ struct BlockingClient::Impl {
   }
 
   std::string peer;
-  std::optional<Socket> socket;  // None once closed.
+  std::optional<net::Socket> socket;  // None once closed.
   int64_t timeout_ms;
   Exchange exchange;
 };
@@ -125,10 +126,10 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
 Result<std::unique_ptr<BlockingClient>> BlockingClient::Connect(std::string_view address,
                                                                 int64_t timeout_ms,
                                                                 int64_t connect_ms) {
-  const Result<HostPort> peer = ParseHostPort(address);
+  const Result<net::Endpoint> peer = net::ParseServer(address);
   if (!peer.ok()) return peer.status();
-  if (peer->port == 0) return Status::InvalidArgument("port 0 cannot be connected to");
-  Result<Socket> socket = Socket::Connect(*peer, BoottimeMs() + std::min(connect_ms, timeout_ms));
+  Result<net::Socket> socket =
+      net::Socket::Connect(*peer, BoottimeMs() + std::min(connect_ms, timeout_ms));
   if (!socket.ok()) {
     return Status::Unavailable("cannot reach " + peer->ToString() + ": " +
                                socket.status().message() + "; is nowcalls-server running there?");

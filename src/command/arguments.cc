@@ -8,12 +8,12 @@
 
 #include "base/duration.h"
 #include "base/exit_codes.h"
-#include "base/host_port.h"
 #include "base/limits.h"
 #include "base/option_values.h"
 #include "base/shown_text.h"
 #include "base/text.h"
 #include "base/usage_errors.h"
+#include "net/endpoint.h"
 #include "nowcalls_version.h"
 
 namespace nowcalls::command {
@@ -262,9 +262,7 @@ class Parser {
     if (server_.empty()) server_ = environment_.server;
     if (!server_.empty()) client.addresses = Split(server_);
     for (const std::string& address : client.addresses) {
-      const Result<HostPort> peer = ParseHostPort(address);
-      Require("--server", peer.status());
-      if (peer->port == 0) throw CLI::ValidationError("--server", "port 0 is no server's");
+      Require("--server", net::ParseServer(address).status());
     }
     if (name_space_.empty()) name_space_ = environment_.name_space;
     if (!name_space_.empty()) client.name_space = name_space_;

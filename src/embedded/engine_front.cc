@@ -156,7 +156,7 @@ void EngineFront::AwaitTurn(Lock* lock) {
 
 void EngineFront::Connect(int64_t now_ms) {
   if (broken_) return session()->DialFailed(broken_->message(), now_ms);
-  connection_ = engine_->OnConnect("embedded:0", Now());
+  connection_ = engine_->OnConnect({.name = "embedded:0"}, Now());
   turn_due_ms_ = now_ms;
   reads_ = true;
   closed_ = false;

@@ -69,15 +69,16 @@ void Closing::EndSession(Connection* connection) {
   if (connection->session == core::kNoSession) return;
   // Forget first: it finds the listener by its session.
   late_->Forget(*connection);
-  core_->Goodbye(batches_->Step(), connection->session, connection->id, "@" + connection->peer);
+  core_->Goodbye(batches_->Step(), connection->session, connection->id,
+                 "@" + connection->peer.name);
   connection->session = core::kNoSession;
   late_->Send();
 }
 
 void Closing::Log(const Connection& connection, const std::string& why) {
   driver_->Log(LogLevel::kWarn, LogTopic::kPeer,
-               "connection " + connection.peer + " " + why + "; closing it",
-               {{"peer", connection.peer}, {"reason", why}});
+               "connection " + connection.peer.name + " " + why + "; closing it",
+               {{"peer", connection.peer.name}, {"reason", why}});
 }
 
 }  // namespace nowcalls::engine

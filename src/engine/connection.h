@@ -14,11 +14,13 @@
 #include <string>
 #include <string_view>
 
+#include "access/access.h"
 #include "base/time.h"
 #include "core/token_table.h"
 #include "engine/batches.h"
 #include "engine/driver.h"
 #include "engine/protocol.h"
+#include "net/peer.h"
 #include "wire/output_buffer.h"
 
 namespace nowcalls::engine {
@@ -37,7 +39,8 @@ enum class ConnectionState : uint8_t {
 struct Connection {
   // Connections.
   ConnectionId id = 0;
-  std::string peer;  // HOST:PORT
+  net::Peer peer;
+  access::Principal principal;
 
   // Closing.
   ConnectionState state = ConnectionState::kFree;

@@ -17,7 +17,7 @@ namespace nowcalls::engine {
 
 class Connections {
  public:
-  Connection* Add(std::string_view peer) {
+  Connection* Add(net::Peer peer, access::Principal principal) {
     if (free_.empty()) {
       free_.push_back(static_cast<ConnectionId>(all_.size()));
       all_.emplace_back();
@@ -27,7 +27,8 @@ class Connections {
     Connection& connection = all_[id];
     connection.id = id;
     connection.state = ConnectionState::kOpen;
-    connection.peer = std::string(peer);
+    connection.peer = std::move(peer);
+    connection.principal = std::move(principal);
     ++count_;
     return &connection;
   }

@@ -67,11 +67,12 @@ Engine::~Engine() = default;
 
 // --- Connections. ---
 
-std::optional<ConnectionId> Engine::OnConnect(std::string_view peer, Instant now) {
+std::optional<ConnectionId> Engine::OnConnect(net::Peer peer, Instant now) {
   impl_->batches.SetNow(now);
   // Invariant 8: each connection may hold buffers, so their number is bounded.
   if (impl_->connections.count() >= impl_->options.limits.connections_max) return std::nullopt;
-  return impl_->connections.Add(peer)->id;
+  access::Principal principal = impl_->options.identify(peer);
+  return impl_->connections.Add(std::move(peer), std::move(principal))->id;
 }
 
 void Engine::OnBytes(ConnectionId id, std::string_view bytes, Instant now) {

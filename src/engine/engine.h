@@ -20,12 +20,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "access/access.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/time.h"
@@ -33,6 +35,7 @@
 #include "engine/driver.h"
 #include "ledger/commit_batch.h"
 #include "ledger/scan.h"
+#include "net/peer.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "wire/admin_messages.h"
@@ -45,6 +48,8 @@ struct EngineOptions {
   std::string durability;                   // As told by info: "sync", "interval:50", "none".
   std::string data_dir;                     // As told by info.
   std::string expire_strategy = "default";  // As told by info: "default", "strict".
+  // Who a new connection is.
+  std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
 };
 
 class Engine {
@@ -53,9 +58,9 @@ class Engine {
   Engine(EngineOptions options, core::Core* core, Driver* driver, Instant now);
   ~Engine();
 
-  // `peer`: HOST:PORT, for logs and the display name of a session without a client id. nullopt:
-  // connections_max are open; close the socket.
-  std::optional<ConnectionId> OnConnect(std::string_view peer, Instant now);
+  // The peer's name is for logs, and shows a session without a client id. nullopt: connections_max
+  // are open; close the socket.
+  std::optional<ConnectionId> OnConnect(net::Peer peer, Instant now);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
   // The peer sends no more but may still read. Closes once its requests are answered; acquires that
   // wait are dropped unanswered.

@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/hex.h"
-#include "base/host_port.h"
 #include "base/text.h"
 #include "client/timeouts.h"
 #include "library/tcp_front.h"
+#include "net/endpoint.h"
 
 namespace nowcalls {
 namespace {
@@ -27,11 +27,7 @@ std::string MadeUpClientId() {
 Status CheckOptions(const ClientOptions& options) {
   if (options.addresses.empty()) return Status::InvalidArgument("addresses is empty");
   for (const std::string& address : options.addresses) {
-    const Result<HostPort> peer = ParseHostPort(address);
-    if (!peer.ok()) return peer.status().WithContext("addresses");
-    if (peer->port == 0) {
-      return Status::InvalidArgument("addresses: " + address + ": port 0 cannot be dialled");
-    }
+    NOWCALLS_RETURN_IF_ERROR(net::ParseServer(address).status().WithContext("addresses"));
   }
   NOWCALLS_RETURN_IF_ERROR(CheckNamespace(options.name_space).WithContext("name_space"));
   if (!options.client_id.empty()) {

@@ -21,10 +21,10 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/host_port.h"
 #include "base/os_error.h"
 #include "base/quiet_thread.h"
 #include "client/exchange.h"
+#include "net/endpoint.h"
 
 namespace nowcalls::library {
 namespace {
@@ -156,9 +156,9 @@ void TcpFront::Dial(int64_t now_ms) {
   const int64_t deadline_ms = now_ms + dialing.share_ms(timeout_ms_);
   Result<std::thread> thread =
       StartQuietThread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
-        const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.
-        Result<client::Socket> socket =
-            peer.ok() ? client::Socket::Connect(*peer, deadline_ms) : peer.status();
+        const Result<net::Endpoint> peer = net::ParseServer(address);  // Checked by Client::Start.
+        Result<net::Socket> socket =
+            peer.ok() ? net::Socket::Connect(*peer, deadline_ms) : peer.status();
         {
           const std::lock_guard lock(doorbell->mutex);
           doorbell->dialled.emplace(std::move(socket));
@@ -171,7 +171,7 @@ void TcpFront::Dial(int64_t now_ms) {
 }
 
 void TcpFront::TakeDialled(int64_t now_ms) {
-  std::optional<Result<client::Socket>> dialled;
+  std::optional<Result<net::Socket>> dialled;
   {
     const std::lock_guard lock(doorbell_->mutex);
     dialled = std::exchange(doorbell_->dialled, std::nullopt);

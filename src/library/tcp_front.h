@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "client/socket.h"
 #include "library/front.h"
+#include "net/socket.h"
 
 namespace nowcalls::library {
 
@@ -31,7 +31,7 @@ class TcpFront final : public Front {
 
     int fd = -1;
     std::mutex mutex;
-    std::optional<Result<client::Socket>> dialled;
+    std::optional<Result<net::Socket>> dialled;
   };
 
   TcpFront(const ClientOptions& options, std::shared_ptr<Doorbell> doorbell)
@@ -56,16 +56,16 @@ class TcpFront final : public Front {
   const int64_t timeout_ms_;
   const std::shared_ptr<Doorbell> doorbell_;
   bool dialling_ = false;
-  std::optional<client::Socket> socket_;
+  std::optional<net::Socket> socket_;
   std::optional<Status> broken_;  // Found by another thread's Flush.
   std::string received_;
 
   // Waiting threads that read themselves.
-  bool reading_ = false;                   // One does.
-  bool loop_reads_ = false;                // The loop sleeps until something arrives.
-  int64_t read_ms_ = INT64_MIN / 2;        // When one did last.
-  std::optional<client::Socket> retired_;  // Broken while one waited at it.
-  std::list<Waiter*> waiting_;             // Threads in their sleep.
+  bool reading_ = false;                // One does.
+  bool loop_reads_ = false;             // The loop sleeps until something arrives.
+  int64_t read_ms_ = INT64_MIN / 2;     // When one did last.
+  std::optional<net::Socket> retired_;  // Broken while one waited at it.
+  std::list<Waiter*> waiting_;          // Threads in their sleep.
 };
 
 }  // namespace nowcalls::library

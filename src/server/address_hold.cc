@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <system_error>
 
-#include "base/listen_address.h"
+#include "net/address.h"
 
 namespace nowcalls::server {
 
 Result<AddressHold> AddressHold::Take(const HostPort& name) {
-  const Result<SocketAddress> address = Resolve(name);
+  const Result<net::SocketAddress> address = net::Resolve(name);
   if (!address.ok()) return address.status();
   // SO_REUSEADDR here and on the Listener's socket: Linux lets both bind while only one of them
   // listens.

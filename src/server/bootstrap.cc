@@ -17,10 +17,11 @@
 #include "base/counted.h"
 #include "base/exit_codes.h"
 #include "base/file_limit.h"
-#include "base/listen_address.h"
 #include "core/core.h"
 #include "core/flow_table.h"
 #include "engine/figures.h"
+#include "net/address.h"
+#include "net/endpoint.h"
 #include "nowcalls_version.h"
 #include "recovery/machine_clock.h"
 #include "recovery/recovery.h"
@@ -85,24 +86,26 @@ class Stopwatch {
 };
 
 // A wrong address must be known before a ledger is formatted.
-Status TakeAddress(const HostPort& listen, std::optional<AddressHold>* hold) {
-  Result<AddressHold> taken = AddressHold::Take(listen);
-  if (!taken.ok()) return taken.status();
-  hold->emplace(*std::move(taken));
-  spdlog::debug("the address {} is free", listen.ToString());
+Status TakeAddresses(const std::vector<HostPort>& listen, std::vector<AddressHold>* holds) {
+  for (const HostPort& address : listen) {
+    Result<AddressHold> taken = AddressHold::Take(address);
+    if (!taken.ok()) return taken.status();
+    holds->push_back(*std::move(taken));
+    spdlog::debug("the address {} is free", address.ToString());
+  }
   return Status::Ok();
 }
 
 // A name may have several addresses, and clients may try one that the server did not take.
 void WarnOfOtherAddresses(const HostPort& listen) {
-  const Result<std::vector<SocketAddress>> addresses = ResolveAll(listen);
+  const Result<std::vector<net::SocketAddress>> addresses = net::ResolveAll(listen);
   if (!addresses.ok() || addresses->size() < 2) return;
   std::string others;
   for (size_t i = 1; i < addresses->size(); ++i) {
-    others += (i > 1 ? ", " : "") + ToHostPort((*addresses)[i]).ToString();
+    others += (i > 1 ? ", " : "") + net::ToHostPort((*addresses)[i]).ToString();
   }
-  spdlog::warn("{} has several addresses: listening on {} alone, not on {}; name one of them",
-               listen.ToString(), ToHostPort(addresses->front()).ToString(), others);
+  spdlog::warn("{} has several addresses: listening on {} alone, not on {}; name each in digits",
+               listen.ToString(), net::ToHostPort(addresses->front()).ToString(), others);
 }
 
 Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::LedgerLock> lock,
@@ -219,11 +222,15 @@ Status CheckRequiredLedger(const ServerConfig& config) {
       "mounted? To begin with an empty ledger, start once without require-ledger");
 }
 
+std::string OwnSocket(const ServerConfig& config) {
+  return config.data_dir + "/" + std::string(net::kServerSocketName);
+}
+
 // A client's backup must not take a name that the next start, or a change of rules, needs.
 Status CheckBackupName(const std::string& to, const ServerConfig& config,
                        const PortFile& port_file) {
   NOWCALLS_RETURN_IF_ERROR(port_file.CheckIsNot(to));
-  std::vector<std::string> needed = {config.config_file};
+  std::vector<std::string> needed = {config.config_file, OwnSocket(config)};
   for (const RuleFile& file : config.rules) needed.push_back(file.path);
   for (const std::string& name : needed) {
     if (!IsSameName(to, name)) continue;
@@ -256,10 +263,37 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
   return Status::Ok();
 }
 
-// The server's own address, for clients on this machine.
-HostPort OwnAddress(HostPort address) {
-  if (address.host == "0.0.0.0") address.host = "127.0.0.1";
-  if (address.host == "::") address.host = "::1";
+// The addresses of the settings, in their order; then the server's own socket, by which its page
+// and the machine's tools ask. A file system that knows no sockets must not stop a server.
+Result<std::vector<std::unique_ptr<Listener>>> BindAll(const ServerConfig& config) {
+  std::vector<std::unique_ptr<Listener>> listeners;
+  for (const HostPort& address : config.listen) {
+    auto bound = Listener::Bind(net::Endpoint::Tcp(address));
+    if (!bound.ok()) return bound.status();
+    listeners.push_back(*std::move(bound));
+  }
+  auto own = Listener::Bind(net::Endpoint::Unix(OwnSocket(config)));
+  if (own.ok()) {
+    listeners.push_back(*std::move(own));
+  } else {
+    LogAt(LogLevel::kWarn, own.status().message());
+  }
+  return listeners;
+}
+
+std::string AddressesOf(std::span<const std::unique_ptr<Listener>> listeners) {
+  std::string addresses;
+  for (const auto& listener : listeners) {
+    addresses += (addresses.empty() ? "" : " and ") + listener->address().ToString();
+  }
+  return addresses;
+}
+
+// How this machine reaches the server.
+net::Endpoint OwnAddress(std::span<const std::unique_ptr<Listener>> listeners) {
+  net::Endpoint address = listeners.back()->address();
+  if (address.tcp.host == "0.0.0.0") address.tcp.host = "127.0.0.1";
+  if (address.tcp.host == "::") address.tcp.host = "::1";
   return address;
 }
 
@@ -287,9 +321,9 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   if (!lock.ok()) return lock.status();
   spdlog::debug("no other server has the ledger in {}", (*lock)->ledger_dir());
   // Bound and not listening: peers are refused until recovery is done.
-  std::optional<AddressHold> hold;
-  NOWCALLS_RETURN_IF_ERROR(TakeAddress(config.listen, &hold));
-  WarnOfOtherAddresses(config.listen);
+  std::vector<AddressHold> holds;
+  NOWCALLS_RETURN_IF_ERROR(TakeAddresses(config.listen, &holds));
+  for (const HostPort& address : config.listen) WarnOfOtherAddresses(address);
   const std::span<const wire::FigureInfo> figures = engine::FigureInfos();
   web::Board board;
   std::unique_ptr<web::Web> web;
@@ -321,21 +355,23 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
   // 4. Let peers in. The port file comes last: it names a server that answers.
-  auto listener = Listener::Bind(config.listen);
-  if (!listener.ok()) return listener.status();
-  hold.reset();
-  const HostPort address = (*listener)->address();
+  auto listeners = BindAll(config);
+  if (!listeners.ok()) return listeners.status();
+  holds.clear();
+  const uint16_t port = listeners->front()->address().tcp.port;
+  const net::Endpoint own_address = OwnAddress(*listeners);
+  const std::string addresses = AddressesOf(*listeners);
   // Grace counts from here: no client could come back while the disk took the rules.
   ledger->core->Begin(clock.Now());
-  server.Start(*std::move(listener));
-  if (web != nullptr) web->Look(OwnAddress(address));
-  const Status written = port_file.Write(address.port);
+  server.Start(*std::move(listeners));
+  if (web != nullptr) web->Look(own_address, port);
+  const Status written = port_file.Write(port);
   if (!written.ok()) {
     LogAt(LogLevel::kError, written.message());
     ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
   }
-  if (!config.port_file.empty()) spdlog::debug("port {} is in {}", address.port, config.port_file);
-  spdlog::info("serving on {}, {} of {} recovered in {} ms", address.ToString(),
+  if (!config.port_file.empty()) spdlog::debug("port {} is in {}", port, config.port_file);
+  spdlog::info("serving on {}, {} of {} recovered in {} ms", addresses,
                Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
   starting.reset();
   // 5. Serve until the end.

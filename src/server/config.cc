@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/listen_address.h"
 #include "base/near_name.h"
 #include "base/text.h"
+#include "net/address.h"
 #include "server/config_file.h"
 #include "server/files.h"
 #include "server/settings.h"
@@ -219,11 +219,11 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
 Status CheckAddress(const Invocation& invocation, const char* setting, const HostPort& name,
                     const char* danger) {
   const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey(setting))];
-  const auto addresses = ResolveAll(name);
+  const auto addresses = net::ResolveAll(name);
   if (!addresses.ok()) {
     return Status::InvalidArgument(addresses.status().message()).WithContext(origin);
   }
-  const bool loopback = std::all_of(addresses->begin(), addresses->end(), IsLoopback);
+  const bool loopback = std::all_of(addresses->begin(), addresses->end(), net::IsLoopback);
   if (invocation.config.insecure_listen || loopback) return Status::Ok();
   return Status::InvalidArgument(
       origin + ": " + name.ToString() +
@@ -234,8 +234,10 @@ Status CheckAddress(const Invocation& invocation, const char* setting, const Hos
 
 Status CheckListen(const Invocation& invocation) {
   const ServerConfig& config = invocation.config;
-  NOWCALLS_RETURN_IF_ERROR(
-      CheckAddress(invocation, "listen", config.listen, "can take and release everybody's tokens"));
+  for (const HostPort& listen : config.listen) {
+    NOWCALLS_RETURN_IF_ERROR(
+        CheckAddress(invocation, "listen", listen, "can take and release everybody's tokens"));
+  }
   constexpr const char* kCanRead = "can read who holds and waits for what";
   if (config.http) {
     NOWCALLS_RETURN_IF_ERROR(CheckAddress(invocation, "http", *config.http, kCanRead));

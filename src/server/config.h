@@ -42,7 +42,8 @@ struct DurabilityChoice {
 };
 
 struct ServerConfig {
-  HostPort listen{"127.0.0.1", 18730};  // Port 0: the system picks one.
+  // At least one. Port 0: the system picks one.
+  std::vector<HostPort> listen{{"127.0.0.1", 18730}};
   bool insecure_listen = false;         // Allows an address that is not loopback.
   bool no_io_uring = false;             // Each socket has system calls of its own.
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.

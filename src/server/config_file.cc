@@ -20,7 +20,7 @@ std::string_view ExpectedType(SettingKind kind) {
     case SettingKind::kInteger: return "an integer";
     case SettingKind::kNumber: return "a number";
     case SettingKind::kSwitch: return "true or false";
-    case SettingKind::kList: return "an array of strings";
+    case SettingKind::kList: return "a string or an array of strings";
     case SettingKind::kTable: return "a table of integers";
   }
   return "";
@@ -98,6 +98,8 @@ std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKi
       return std::nullopt;
     case SettingKind::kList:
       if (node.is_array()) return ArrayText(*node.as_array());
+      // A list of one may be written as its element.
+      if (node.is_string()) return Texts{node.as_string()->get()};
       return std::nullopt;
     case SettingKind::kTable:
       if (node.is_table()) return TableText(*node.as_table());

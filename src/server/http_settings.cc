@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "base/host_port.h"
-#include "base/listen_address.h"
 #include "base/text.h"
+#include "net/address.h"
+#include "server/setting_values.h"
 
 namespace nowcalls::server {
 namespace {
@@ -18,12 +19,6 @@ bool IsHostName(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            kOthers.find(c) != std::string_view::npos;
   });
-}
-
-std::string ListText(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
-  return text;
 }
 
 }  // namespace
@@ -41,7 +36,7 @@ Status ParseHttpHosts(const std::vector<std::string>& values, ServerConfig* conf
   std::vector<std::string> hosts;
   for (const std::string& value : values) {
     // Addresses in one spelling, as requests are compared.
-    const std::optional<std::string> address = AddressInDigits(value);
+    const std::optional<std::string> address = net::AddressInDigits(value);
     if (!address && !IsHostName(value)) {
       return Status::InvalidArgument(
           "must be a host name or an address in digits, without a port, got " + Quoted(value));
@@ -80,7 +75,7 @@ Status ParseApp(const std::string& text, ServerConfig* config) {
 Status ParseCommandPeers(const std::vector<std::string>& values, ServerConfig* config) {
   std::vector<std::string> peers;
   for (const std::string& value : values) {
-    std::optional<std::string> address = AddressInDigits(value);
+    std::optional<std::string> address = net::AddressInDigits(value);
     if (!address) {
       return Status::InvalidArgument("must be an address in digits, got " + Quoted(value));
     }

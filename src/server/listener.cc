@@ -1,17 +1,14 @@
 #include "server/listener.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "base/check.h"
-#include "base/listen_address.h"
+#include "net/address.h"
 
 namespace nowcalls::server {
 namespace {
@@ -28,8 +25,6 @@ constexpr int kKeepaliveIntervalS = 10;
 constexpr int kKeepaliveProbes = 3;
 constexpr int kUnacknowledgedMsMax = 60'000;
 
-std::string ErrorText(int error) { return std::generic_category().message(error); }
-
 bool SetOption(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
 }
@@ -44,23 +39,18 @@ bool SetOptions(int fd) {
          SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMsMax);
 }
 
-int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
-
 }  // namespace
 
-Result<std::unique_ptr<Listener>> Listener::Bind(const HostPort& name) {
-  const Result<int> fd = Listen(name, kBacklog, SetOptions);
+Result<std::unique_ptr<Listener>> Listener::Bind(const net::Endpoint& name) {
+  const Result<int> fd = name.is_unix() ? net::ListenUnix(name.path, kBacklog)
+                                        : net::Listen(name.tcp, kBacklog, SetOptions);
   if (!fd.ok()) return fd.status();
-  std::unique_ptr<Listener> listener(new Listener(*fd));
-  listener->address_ = LocalEndOf(*fd);
-  return listener;
+  net::Endpoint address = name.is_unix() ? name : net::Endpoint::Tcp(net::LocalEndOf(*fd));
+  return std::unique_ptr<Listener>(new Listener(*fd, std::move(address)));
 }
-
-Listener::Listener(int fd) : fd_(fd), spare_fd_(OpenSpare()) {}
 
 Listener::~Listener() {
   if (fd_ >= 0) close(fd_);
-  if (spare_fd_ >= 0) close(spare_fd_);
 }
 
 void Listener::Start(uv_loop_t* loop, OnAccept on_accept, OnRefuse on_refuse) {
@@ -79,6 +69,7 @@ void Listener::Close() {
   uv_close(reinterpret_cast<uv_handle_t*>(&poll_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&rest_), nullptr);
   close(std::exchange(fd_, -1));
+  if (address_.is_unix()) unlink(address_.path.c_str());
 }
 
 void Listener::AcceptSome() {
@@ -88,22 +79,22 @@ void Listener::AcceptSome() {
 
 // False: no peer waits, or none can be accepted.
 bool Listener::AcceptOne() {
-  SocketAddress peer;
-  const int fd = accept4(fd_, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd >= 0) {
-    on_accept_(fd, ToHostPort(peer).ToString());
-    return true;
+  using Outcome = net::Acceptor::Outcome;
+  switch (acceptor_.Accept(fd_)) {
+    case Outcome::kAccepted:
+      on_accept_(acceptor_.fd(), net::PeerOf(acceptor_.fd(), acceptor_.address()));
+      return true;
+    case Outcome::kLost: return true;
+    case Outcome::kTurnedAway:
+      on_refuse_("refused a connection: " + acceptor_.error());
+      return true;
+    case Outcome::kExhausted:
+      on_refuse_("refused a connection: " + acceptor_.error());
+      Rest();
+      return false;
+    case Outcome::kFailed: on_refuse_("cannot accept a connection: " + acceptor_.error()); break;
+    case Outcome::kNobody: break;
   }
-  if (errno == EAGAIN) return false;
-  // Out of descriptors: the spare one serves to turn the peer away.
-  if (errno == EMFILE || errno == ENFILE) {
-    RefuseOne();
-    if (spare_fd_ < 0) Rest();
-    return spare_fd_ >= 0;
-  }
-  // Errors of the next peer alone (accept(2)); the one behind it may be well.
-  if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO || errno == EPERM) return true;
-  on_refuse_("cannot accept a connection: " + ErrorText(errno));
   return false;
 }
 
@@ -117,24 +108,10 @@ void Listener::Rest() {
 }
 
 void Listener::Poll() {
-  // After a rest descriptors may be free again.
-  if (spare_fd_ < 0) spare_fd_ = OpenSpare();
+  acceptor_.Recover();  // After a rest descriptors may be free again.
   NOWCALLS_CHECK(uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
                    static_cast<Listener*>(poll->data)->AcceptSome();
                  }) == 0);
-}
-
-void Listener::RefuseOne() {
-  const std::string reason = ErrorText(errno);
-  if (spare_fd_ >= 0) {
-    // Accepted and closed, the peer learns at once that it is not served. Another thread may take
-    // the descriptor in between; then the peer waits.
-    close(spare_fd_);
-    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (fd >= 0) close(fd);
-  }
-  spare_fd_ = OpenSpare();
-  on_refuse_("refused a connection: " + reason);
 }
 
 }  // namespace nowcalls::server

@@ -1,7 +1,6 @@
-// Listener: the listening socket.
+// Listener: a listening socket, watched by libuv.
 //
-// Thread: loop, from Start on. Running out of file descriptors is survived: a waiting peer is
-// accepted by a spare descriptor, closed, and reported by OnRefuse.
+// Thread: loop, from Start on. Running out of file descriptors is survived (net/acceptor.h).
 #ifndef NOWCALLS_SERVER_LISTENER_H_
 #define NOWCALLS_SERVER_LISTENER_H_
 
@@ -10,22 +9,25 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "base/host_port.h"
+#include "net/acceptor.h"
+#include "net/endpoint.h"
+#include "net/peer.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::server {
 
 class Listener {
  public:
-  // Takes the socket: non-blocking, with all options. `peer` is HOST:PORT.
-  using OnAccept = std::function<void(int fd, const std::string& peer)>;
+  // Takes the socket: non-blocking, with all options.
+  using OnAccept = std::function<void(int fd, const net::Peer& peer)>;
   // A peer was closed at once, or not accepted, for `reason`.
   using OnRefuse = std::function<void(const std::string& reason)>;
 
   // Listens; peers wait in the kernel until Start. kIoError names address and reason;
   // kInvalidArgument: no address for the host.
-  static Result<std::unique_ptr<Listener>> Bind(const HostPort& name);
+  static Result<std::unique_ptr<Listener>> Bind(const net::Endpoint& name);
 
   // REQUIRES: not started, or Close was called and the loop ran since.
   ~Listener();
@@ -33,22 +35,22 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   // With the port that the system chose for 0.
-  const HostPort& address() const { return address_; }
+  const net::Endpoint& address() const { return address_; }
 
   void Start(uv_loop_t* loop, OnAccept on_accept, OnRefuse on_refuse);
+  // Removes the file of a Unix socket.
   void Close();
 
  private:
-  explicit Listener(int fd);
+  Listener(int fd, net::Endpoint address) : fd_(fd), address_(std::move(address)) {}
   void Poll();
   void Rest();
   void AcceptSome();
   bool AcceptOne();
-  void RefuseOne();
 
   int fd_;
-  int spare_fd_;
-  HostPort address_;
+  const net::Endpoint address_;
+  net::Acceptor acceptor_;
   OnAccept on_accept_;
   OnRefuse on_refuse_;
   uv_poll_t poll_{};

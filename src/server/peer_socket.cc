@@ -17,7 +17,7 @@ bool IsAgain(ssize_t result) { return result == -EAGAIN || result == -EINTR; }
 }  // namespace
 
 std::unique_ptr<PeerSocket> PeerSocket::Open(uv_loop_t* loop, int fd,
-                                             std::unique_ptr<ByteChannel> channel,
+                                             std::unique_ptr<net::Channel> channel,
                                              engine::ConnectionId id, Owner* owner) {
   std::unique_ptr<PeerSocket> socket(new PeerSocket(fd, std::move(channel), id, owner));
   socket->poll_.data = socket.get();
@@ -52,7 +52,7 @@ void PeerSocket::Received(ssize_t result, std::string_view bytes) {
 }
 
 void PeerSocket::Take(std::string_view from_socket) {
-  const ByteChannel::Received received = channel_->Receive(from_socket);
+  const net::Channel::Received received = channel_->Receive(from_socket);
   // Bytes of the channel's own, as of a handshake, may leave before any reply.
   Keep(received.reply);
   if (!received.bytes.empty()) owner_->OnBytes(id_, received.bytes);
@@ -62,7 +62,7 @@ void PeerSocket::Take(std::string_view from_socket) {
   CloseAfterFlush();
 }
 
-void PeerSocket::Send(std::string_view bytes, SocketTurn* turn) {
+void PeerSocket::Send(std::string_view bytes, net::SocketTurn* turn) {
   if (state_ != State::kOpen) return;
   const std::string_view for_socket = channel_->Send(bytes);
   if (for_socket.empty()) return;

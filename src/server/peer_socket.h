@@ -1,7 +1,7 @@
 // PeerSocket: the socket of one accepted connection, and its bytes that wait to leave.
 //
 // Thread: loop. The owner deletes it in OnClosed alone: libuv holds its handle. The engine bounds
-// kept bytes. All bytes pass a ByteChannel.
+// kept bytes. All bytes pass a net::Channel.
 //
 //   open -> (flushing -> lingering) -> closed
 //
@@ -19,19 +19,19 @@
 #include <string_view>
 #include <utility>
 
-#include "base/byte_channel.h"
-#include "base/socket_turn.h"
 #include "engine/driver.h"
+#include "net/channel.h"
+#include "net/socket_turn.h"
 #include "wire/output_buffer.h"
 
 namespace nowcalls::server {
 
-class PeerSocket final : public SocketTurn::Socket {
+class PeerSocket final : public net::SocketTurn::Socket {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The socket has input; the owner receives in this turn (base/socket_turn.h).
+    // The socket has input; the owner receives in this turn (net/socket_turn.h).
     virtual void OnReadable(PeerSocket* socket) = 0;
     // Bytes of the protocol; the view ends with the call.
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
@@ -52,12 +52,12 @@ class PeerSocket final : public SocketTurn::Socket {
   // Takes the connected, non-blocking `fd` and reads. nullptr: no memory to watch it; `fd` is
   // closed.
   static std::unique_ptr<PeerSocket> Open(uv_loop_t* loop, int fd,
-                                          std::unique_ptr<ByteChannel> channel,
+                                          std::unique_ptr<net::Channel> channel,
                                           engine::ConnectionId id, Owner* owner);
   PeerSocket(const PeerSocket&) = delete;
   PeerSocket& operator=(const PeerSocket&) = delete;
 
-  // SocketTurn::Socket.
+  // net::SocketTurn::Socket.
   int fd() const override { return fd_; }
   bool TakeReadable() override;
   void Received(ssize_t result, std::string_view bytes) override;
@@ -65,7 +65,7 @@ class PeerSocket final : public SocketTurn::Socket {
 
   // Sends behind all sent before: with `turn`'s next SendAll, or later if bytes are kept. Ignored
   // once closing. REQUIRES: `bytes` stay until SendAll.
-  void Send(std::string_view bytes, SocketTurn* turn);
+  void Send(std::string_view bytes, net::SocketTurn* turn);
   // Bytes the socket did not take yet; 0 once closing.
   size_t kept() const { return state_ == State::kOpen ? kept_left() : 0; }
 
@@ -79,7 +79,7 @@ class PeerSocket final : public SocketTurn::Socket {
   void CloseNow();
 
  private:
-  PeerSocket(int fd, std::unique_ptr<ByteChannel> channel, engine::ConnectionId id, Owner* owner)
+  PeerSocket(int fd, std::unique_ptr<net::Channel> channel, engine::ConnectionId id, Owner* owner)
       : fd_(fd), channel_(std::move(channel)), id_(id), owner_(owner) {}
 
   enum class State { kOpen, kFlushing, kLingering, kClosed };
@@ -96,7 +96,7 @@ class PeerSocket final : public SocketTurn::Socket {
   void OnFlushed();
 
   const int fd_;
-  const std::unique_ptr<ByteChannel> channel_;
+  const std::unique_ptr<net::Channel> channel_;
   const engine::ConnectionId id_;
   Owner* const owner_;
   State state_ = State::kOpen;

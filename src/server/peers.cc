@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "base/byte_channel.h"
 #include "base/check.h"
-#include "base/listen_address.h"
+#include "net/address.h"
+#include "net/channel.h"
 
 namespace nowcalls::server {
 namespace {
@@ -18,37 +18,40 @@ constexpr uint32_t kReservedConnections = 16;
 
 }  // namespace
 
-void Peers::Start(uv_loop_t* loop, std::unique_ptr<Listener> listener) {
+void Peers::Start(uv_loop_t* loop, std::vector<std::unique_ptr<Listener>> listeners) {
   loop_ = loop;
-  listener_ = std::move(listener);
-  listener_->Start(
-      loop, [this](int fd, const std::string& peer) { OnAccept(fd, peer); },
-      [this](const std::string& reason) { Log(reason, {}); });
+  listeners_ = std::move(listeners);
+  for (const auto& listener : listeners_) {
+    listener->Start(
+        loop, [this](int fd, const net::Peer& peer) { OnAccept(fd, peer); },
+        [this](const std::string& reason) { Log(reason, {}); });
+  }
 }
 
-void Peers::OnAccept(int fd, const std::string& peer) {
+void Peers::OnAccept(int fd, const net::Peer& peer) {
   // A new connection often has a request already.
   to_read_ = true;
   const uint32_t connections_max = limits_.connections_max;
   const uint32_t reserved = std::min(kReservedConnections, connections_max / 10);
   // 1. A place, and an id of the engine.
-  const bool room = open_ + reserved < connections_max || IsFromThisHost(fd);
+  const bool room = open_ + reserved < connections_max || net::IsFromThisHost(fd);
   const auto id = room ? engine_->OnConnect(peer, Now()) : std::nullopt;
   if (!id.has_value()) {
     close(fd);
-    return LogRefused(peer, "connections-max is " + std::to_string(connections_max) +
-                                ", of which " + std::to_string(reserved) + " are for this machine");
+    return LogRefused(peer.name, "connections-max is " + std::to_string(connections_max) +
+                                     ", of which " + std::to_string(reserved) +
+                                     " are for this machine");
   }
   // 2. A socket. The engine hears of a connection that failed here, too: its id is free again.
-  auto socket = PeerSocket::Open(loop_, fd, PlainChannel::Make(), *id, this);
+  auto socket = PeerSocket::Open(loop_, fd, net::PlainChannel::Make(), *id, this);
   if (socket == nullptr) {
     engine_->OnDisconnect(*id, Now());
-    return LogRefused(peer, "the system has no memory to watch it");
+    return LogRefused(peer.name, "the system has no memory to watch it");
   }
   if (*id >= peers_.size()) peers_.resize(*id + 1);
   NOWCALLS_CHECK(peers_[*id].socket == nullptr);
   ++open_;
-  spdlog::debug("connection {} from {}, {} are open", *id, peer, open_);
+  spdlog::debug("connection {} from {}, {} are open", *id, peer.name, open_);
   peers_[*id].socket = std::move(socket);
 }
 
@@ -105,7 +108,7 @@ void Peers::SetCloseBy(engine::ConnectionId id, Instant when) {
 
 void Peers::StopReading() {
   ending_ = true;
-  listener_->Close();
+  for (const auto& listener : listeners_) listener->Close();
   // Input in the kernel stays there; the clients see their connection close.
   for (const Peer& peer : peers_) {
     if (peer.socket != nullptr) peer.socket->SetReading(false);
@@ -144,7 +147,7 @@ void Peers::OnLingering(engine::ConnectionId id) {
 
 void Peers::OnFailed(engine::ConnectionId id, const std::string& why) {
   SetCloseBy(id, Now() + FlushMsMax());
-  const std::string peer = PeerOf(peers_[id].socket->fd()).ToString();
+  const std::string peer = net::RemoteEndOf(peers_[id].socket->fd()).ToString();
   Log("connection " + peer + " failed: " + why, {{"peer", peer}, {"reason", why}});
 }
 

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/socket_turn.h"
 #include "base/time.h"
 #include "engine/engine.h"
 #include "ledger/clock.h"
+#include "net/socket_turn.h"
 #include "server/listener.h"
 #include "server/peer_socket.h"
 #include "server/server_log.h"
@@ -34,13 +34,13 @@ class Peers final : private PeerSocket::Owner {
   static constexpr int64_t kCloseMsMax = 2'000;
 
   // `engine`, `clock` and `log` outlive it.
-  Peers(const Limits& limits, SocketBatch::Means means, engine::Engine* engine,
+  Peers(const Limits& limits, net::SocketBatch::Means means, engine::Engine* engine,
         const ledger::Clock* clock, ServerLog* log)
       : limits_(limits), engine_(engine), clock_(clock), log_(log), sockets_(means) {}
 
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
-  void Start(uv_loop_t* loop, std::unique_ptr<Listener> listener);
+  void Start(uv_loop_t* loop, std::vector<std::unique_ptr<Listener>> listeners);
 
   // Receives from all sockets found readable since the last call.
   void Receive() { sockets_.Receive(); }
@@ -72,7 +72,7 @@ class Peers final : private PeerSocket::Owner {
     Instant close_by = kNever;           // While it is being closed.
   };
 
-  void OnAccept(int fd, const std::string& peer);
+  void OnAccept(int fd, const net::Peer& peer);
   void LogRefused(const std::string& peer, const std::string& reason);
   void Log(const std::string& text, const LogFields& fields);
   void SetCloseBy(engine::ConnectionId id, Instant when);
@@ -95,8 +95,8 @@ class Peers final : private PeerSocket::Owner {
   const ledger::Clock* const clock_;
   ServerLog* const log_;
   uv_loop_t* loop_ = nullptr;
-  std::unique_ptr<Listener> listener_;
-  SocketTurn sockets_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  net::SocketTurn sockets_;
   std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
   size_t open_ = 0;
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.

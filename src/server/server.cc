@@ -34,8 +34,9 @@ std::string Joined(const std::vector<std::string>& names) {
   return text;
 }
 
-SocketBatch::Means MeansOf(const ServerConfig& config) {
-  return config.no_io_uring ? SocketBatch::Means::kSystemCalls : SocketBatch::Means::kBest;
+net::SocketBatch::Means MeansOf(const ServerConfig& config) {
+  return config.no_io_uring ? net::SocketBatch::Means::kSystemCalls
+                            : net::SocketBatch::Means::kBest;
 }
 
 // A look at a rule file, or at the configuration, may take long: a huge file, a file server that is
@@ -85,15 +86,15 @@ Status Server::PutRulesInForce(std::vector<LoadedRuleFile> files) {
   return commits_.SyncNow();
 }
 
-void Server::Start(std::unique_ptr<Listener> listener) {
+void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
   NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
-  // Threads first, listener last: what a peer may ask for must be there.
+  // Threads first, listeners last: what a peer may ask for must be there.
   commits_.Start(&loop_);
   scans_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
   hooks_.Start(&loop_);
   rules_.Watch(&loop_);
   config_watch_.Start(&loop_);
-  peers_.Start(&loop_, std::move(listener));
+  peers_.Start(&loop_, std::move(listeners));
   board_->phase.store(web::Board::Phase::kServing, std::memory_order_release);
   service_.Ready();
 }

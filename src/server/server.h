@@ -65,7 +65,7 @@ class Server final : public engine::Driver, private node::Io {
   Status PutRulesInForce(std::vector<LoadedRuleFile> files);
 
   // Handles signals and accepts, once Run runs.
-  void Start(std::unique_ptr<Listener> listener);
+  void Start(std::vector<std::unique_ptr<Listener>> listeners);
 
   // Returns when a signal asked for the end and all is closed. REQUIRES: Start.
   void Run();

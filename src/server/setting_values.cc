@@ -25,6 +25,12 @@ Status MustBe(std::string_view what, std::string_view got) {
   return Status::InvalidArgument("must be " + std::string(what) + ", got " + Quoted(got));
 }
 
+std::string ListText(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+  return text;
+}
+
 Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config) {
   std::vector<RuleFile> files;
   for (const std::string& value : values) {

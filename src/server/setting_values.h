@@ -29,6 +29,9 @@ bool ParseNumber(std::string_view text, T* out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// With commas, as kList reads it from the environment.
+std::string ListText(const std::vector<std::string>& values);
+
 // [NAMESPACE=]FILE.
 Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config);
 std::string ShowRuleFiles(const ServerConfig& config);

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/listen_address.h"
 #include "base/text.h"
+#include "net/address.h"
 #include "server/http_settings.h"
 #include "server/setting_values.h"
 
@@ -94,11 +94,22 @@ Setting Text(std::string_view name, std::string_view group, std::string_view val
   return setting;
 }
 
-Status ParseListen(const std::string& text, ServerConfig* config) {
-  Result<HostPort> parsed = ParseHostPort(text);
-  if (!parsed.ok()) return parsed.status();
-  config->listen = *std::move(parsed);
+Status ParseListen(const std::vector<std::string>& values, ServerConfig* config) {
+  if (values.empty()) return Status::InvalidArgument("must name at least one address");
+  std::vector<HostPort> addresses;
+  for (const std::string& value : values) {
+    Result<HostPort> parsed = ParseHostPort(value);
+    if (!parsed.ok()) return parsed.status();
+    addresses.push_back(*std::move(parsed));
+  }
+  config->listen = std::move(addresses);
   return Status::Ok();
+}
+
+std::string ShowListen(const ServerConfig& config) {
+  std::vector<std::string> addresses;
+  for (const HostPort& address : config.listen) addresses.push_back(address.ToString());
+  return ListText(addresses);
 }
 
 Status ParseDataDir(const std::string& text, ServerConfig* config) {
@@ -241,11 +252,17 @@ Setting Factor(std::string_view name, std::string_view doc, std::string_view mor
 
 void AddServing(std::vector<Setting>* table) {
   using Config = ServerConfig;
-  table->push_back(Text("listen", kServing, "HOST:PORT",
-                        "Address to listen on. Port 0 picks a free port. IPv6: [::1]:18730.",
-                        "A host name must resolve when the server starts, else the start ends "
-                        "with 64.",
-                        ParseListen, [](const Config& c) { return c.listen.ToString(); }));
+  Setting listen{"listen",
+                 kServing,
+                 "HOST:PORT",
+                 "Address to listen on; repeatable. Port 0 picks a free port.",
+                 "IPv6: [::1]:18730. A host name must resolve when the server starts, else the "
+                 "start ends with 64. DATA_DIR/server.sock is listened on, too; see "
+                 "[sockets](operating.md#sockets).",
+                 SettingKind::kList};
+  listen.set = ParseListen;
+  listen.get = ShowListen;
+  table->push_back(std::move(listen));
   table->push_back(
       Switch("insecure-listen", kServing, "Allow an address that other machines can reach.",
              "The server authenticates nobody yet; see [security](operating.md#security).",

@@ -1,6 +1,6 @@
 // Feed: looks at the server once a second, for all pages and scrapes.
 //
-// Thread: its own, a client of the server's port. Any thread may call the members.
+// Thread: its own, a client of the server. Any thread may call the members.
 #ifndef NOWCALLS_WEB_FEED_H_
 #define NOWCALLS_WEB_FEED_H_
 

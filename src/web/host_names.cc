@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/listen_address.h"
+#include "net/address.h"
 #include "web/http.h"
 #include "web/sentinel/host_name.h"
 
@@ -10,8 +10,8 @@ namespace nowcalls::web {
 namespace {
 
 bool IsLoopbackDigits(const std::string& digits) {
-  const Result<SocketAddress> address = Resolve({digits, 0});
-  return address.ok() && IsLoopback(*address);
+  const Result<net::SocketAddress> address = net::Resolve({digits, 0});
+  return address.ok() && net::IsLoopback(*address);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ HostNames::HostNames(const HostPort& listen, const std::vector<HostPort>& addres
 }
 
 bool HostNames::Has(const std::string& host) const {
-  return names_.contains(host) || (any_digits_ && AddressInDigits(host).has_value());
+  return names_.contains(host) || (any_digits_ && net::AddressInDigits(host).has_value());
 }
 
 std::string HostNames::Refusal() const {

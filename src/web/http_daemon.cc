@@ -147,13 +147,13 @@ MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url,
   request.path = url;
   request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
   request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
-  request.peer = PeerOf(DescriptorOf(connection)).host;
+  request.peer = net::RemoteEndOf(DescriptorOf(connection)).host;
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
   return Answer(connection, handler(request), closes);
 }
 
 MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response response, bool closes) {
-  const std::string address = PeerOf(DescriptorOf(connection)).host;
+  const std::string address = net::RemoteEndOf(DescriptorOf(connection)).host;
   // Too large an answer is replaced before it is counted. Small ones always leave, so that errors
   // and health are told while readers are slow.
   const size_t bytes = response.body.size() + response.held_bytes;
@@ -344,7 +344,7 @@ HttpDaemon::~HttpDaemon() {
   MHD_stop_daemon(impl_->daemon);
 }
 
-void HttpDaemon::Add(int fd, const SocketAddress& peer) {
+void HttpDaemon::Add(int fd, const net::SocketAddress& peer) {
   // libmicrohttpd closes the descriptor if it does not take it.
   if (MHD_add_connection(impl_->daemon, fd, peer.get(), peer.size) == MHD_YES) {
     impl_->guests->Settle(fd);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/listen_address.h"
+#include "net/address.h"
 #include "nowcalls/status.h"
 #include "web/guests.h"
 #include "web/host_names.h"
@@ -53,7 +53,7 @@ class HttpDaemon {
   HttpDaemon& operator=(const HttpDaemon&) = delete;
 
   // Owns `fd`, which `guests` admitted; closes it on failure.
-  void Add(int fd, const SocketAddress& peer);
+  void Add(int fd, const net::SocketAddress& peer);
   // Asks streams again that had no bytes.
   void WakeStreams();
 

@@ -1,6 +1,5 @@
 #include "web/http_door.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -20,8 +19,6 @@ namespace {
 
 constexpr size_t kHeadBytes = 64;  // More than a method and the longest path that is looked for.
 constexpr int kAcceptsPerTurn = 64;
-
-int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 bool Begins(const std::vector<std::string>& paths, std::string_view begin) {
   return std::any_of(paths.begin(), paths.end(),
@@ -66,7 +63,6 @@ Status HttpDoor::Start() {
   if (epoll_fd_ < 0 || end_fd_ < 0) {
     return Status::IoError("cannot serve HTTP: " + std::generic_category().message(errno));
   }
-  spare_fd_ = OpenSpare();
   // One epoll set: the end, the daemon of probes, and the listening sockets.
   Watch(end_fd_, EPOLLIN);
   Watch(probes_->wait_fd(), EPOLLIN);
@@ -86,7 +82,6 @@ HttpDoor::~HttpDoor() {
   }
   // Connections that were handed over are the daemons' to close.
   while (!undecided_.empty()) Close(undecided_.begin()->first);
-  if (spare_fd_ >= 0) close(spare_fd_);
   if (end_fd_ >= 0) close(end_fd_);
   if (epoll_fd_ >= 0) close(epoll_fd_);
 }
@@ -128,21 +123,21 @@ void HttpDoor::Run() {
 }
 
 void HttpDoor::AcceptAll(int listening) {
+  using Outcome = net::Acceptor::Outcome;
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    SocketAddress peer;
-    const int fd = accept4(listening, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-      // Other errors are of one connection, or mean that none is left.
-      if (errno == EMFILE || errno == ENFILE) RefuseOne(listening);
-      return;
-    }
+    const Outcome outcome = acceptor_.Accept(listening);
+    if (outcome == Outcome::kLost || outcome == Outcome::kTurnedAway) continue;
+    if (outcome == Outcome::kExhausted) Rest();
+    if (outcome != Outcome::kAccepted) return;
+    const int fd = acceptor_.fd();
     const int64_t close_at_ms = BoottimeMs() + request_ms_max_;
-    if (!guests_->Admit(fd, GuestKind::kUndecided, ToHostPort(peer).host, close_at_ms)) {
+    const std::string host = net::ToHostPort(acceptor_.address()).host;
+    if (!guests_->Admit(fd, GuestKind::kUndecided, host, close_at_ms)) {
       close(fd);
       continue;
     }
     guests_->Settle(fd);
-    undecided_[fd] = peer;
+    undecided_[fd] = acceptor_.address();
     // By edges: bytes that were only looked at stay in the socket, and would be reported for ever.
     Watch(fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
     // Mostly the request is there already.
@@ -150,22 +145,15 @@ void HttpDoor::AcceptAll(int listening) {
   }
 }
 
-// No descriptor is left. A connection that stays in the queue would wake the thread again at once,
-// so the spare descriptor is given up to accept and close it. If another thread took that one
-// meanwhile, the door stops listening until GoOn has a spare again.
-void HttpDoor::RefuseOne(int listening) {
-  if (spare_fd_ >= 0) close(spare_fd_);
-  const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd >= 0) close(fd);
-  spare_fd_ = OpenSpare();
-  if (spare_fd_ >= 0) return;
+// A connection that stays in the queue would wake the thread again at once.
+void HttpDoor::Rest() {
   for (const int each : listening_) epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, each, nullptr);
   rests_ = true;
 }
 
 // Once there are files again.
 void HttpDoor::GoOn() {
-  if (!rests_ || (spare_fd_ = OpenSpare()) < 0) return;
+  if (!rests_ || !acceptor_.Recover()) return;
   for (const int each : listening_) Watch(each, EPOLLIN);
   rests_ = false;
 }
@@ -184,9 +172,9 @@ void HttpDoor::Look(int fd, uint32_t events) {
 }
 
 void HttpDoor::HandOver(int fd, GuestKind kind) {
-  const SocketAddress peer = undecided_.at(fd);
+  const net::SocketAddress peer = undecided_.at(fd);
   const int64_t close_at_ms = BoottimeMs() + request_ms_max_;
-  if (!guests_->Admit(fd, kind, ToHostPort(peer).host, close_at_ms)) return Close(fd);
+  if (!guests_->Admit(fd, kind, net::ToHostPort(peer).host, close_at_ms)) return Close(fd);
   // Out of this epoll set before the daemon has it: from Add on the daemon may close it.
   undecided_.erase(fd);
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);

@@ -11,7 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/listen_address.h"
+#include "net/acceptor.h"
+#include "net/address.h"
 #include "nowcalls/status.h"
 #include "web/guests.h"
 #include "web/http_daemon.h"
@@ -43,7 +44,7 @@ class HttpDoor {
   void Run();
   void Watch(int fd, uint32_t events) const;
   void AcceptAll(int listening);
-  void RefuseOne(int listening);
+  void Rest();
   void GoOn();
   // `events`: of epoll, since the look before.
   void Look(int fd, uint32_t events);
@@ -58,10 +59,10 @@ class HttpDoor {
   HttpDaemon* const probes_;
   HttpDaemon* const others_;
   int epoll_fd_ = -1;
-  int end_fd_ = -1;     // Can be read at the end.
-  int spare_fd_ = -1;   // Closed to refuse a connection when no more files may be open.
+  int end_fd_ = -1;  // Can be read at the end.
+  net::Acceptor acceptor_;
   bool rests_ = false;  // Does not listen, as not even that works.
-  std::map<int, SocketAddress> undecided_;
+  std::map<int, net::SocketAddress> undecided_;
   std::thread thread_;
 };
 

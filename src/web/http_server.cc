@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/listen_address.h"
+#include "net/address.h"
 #include "web/host_names.h"
 #include "web/http_door.h"
 
@@ -34,13 +34,13 @@ class Listening {
 
   // At all addresses, at `port`; 0: at the one that the first gets. An address that this machine
   // does not have, such as ::1 without IPv6, is passed over if another is there.
-  Status Take(const std::vector<SocketAddress>& addresses, uint16_t port) {
+  Status Take(const std::vector<net::SocketAddress>& addresses, uint16_t port) {
     Close();
     Status none;
-    for (const SocketAddress& address : addresses) {
-      HostPort at = ToHostPort(address);
-      at.port = port == 0 && !fds_.empty() ? LocalEndOf(fds_.front()).port : port;
-      const Result<int> fd = Listen(at, kBacklog, SetOptions);
+    for (const net::SocketAddress& address : addresses) {
+      HostPort at = net::ToHostPort(address);
+      at.port = port == 0 && !fds_.empty() ? net::LocalEndOf(fds_.front()).port : port;
+      const Result<int> fd = net::Listen(at, kBacklog, SetOptions);
       if (fd.ok()) {
         fds_.push_back(*fd);
       } else if (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT) {
@@ -62,7 +62,7 @@ class Listening {
 };
 
 Status ListenOnFirst(const HttpServer::Options& options, Listening* listening) {
-  const Result<std::vector<SocketAddress>> addresses = ResolveAll(options.listen);
+  const Result<std::vector<net::SocketAddress>> addresses = net::ResolveAll(options.listen);
   if (!addresses.ok()) return addresses.status();
   // A port that the system picked for the first address may be taken at another.
   constexpr uint16_t kPicksMax = 16;
@@ -96,7 +96,7 @@ struct HttpServer::Impl {
 
 Status HttpServer::Impl::Start(Handler handler) {
   NOWCALLS_RETURN_IF_ERROR(ListenOnFirst(options, &listening));
-  for (const int fd : listening.fds()) addresses.push_back(LocalEndOf(fd));
+  for (const int fd : listening.fds()) addresses.push_back(net::LocalEndOf(fd));
   names = std::make_unique<HostNames>(options.listen, addresses, options.hosts);
   // The daemon with a thread. It answers probe paths, too, for connections that began with another.
   HttpDaemon::Options of_others{.takes_posts = options.takes_posts,

@@ -1,9 +1,12 @@
 #include "web/web.h"
 
+#include <optional>
+
 #include "base/clock.h"
 #include "web/assets.h"
 #include "web/health.h"
 #include "web/metrics.h"
+#include "web/routes.h"
 #include "web/sentinel/dashboard.h"
 
 namespace nowcalls::web {
@@ -46,9 +49,9 @@ Status Web::Listen() {
   return Status::Ok();
 }
 
-void Web::Look(const HostPort& server) {
+void Web::Look(const net::Endpoint& server, uint16_t token_port) {
   // Before the feed: an answer made of a snapshot tells the token port.
-  if (sentinel_ != nullptr) sentinel_->Begin(server.port);
+  if (sentinel_ != nullptr) sentinel_->Begin(token_port);
   feed_.Start(server.ToString());
 }
 
@@ -58,12 +61,20 @@ Response Web::Probe(const Request& request) const {
 }
 
 Response Web::Answer(const Request& request) {
-  // Of a connection that asked for something else first.
-  if (request.path == "/healthz" || request.path == "/readyz") return Probe(request);
-  if (request.path == "/metrics") {
-    return AnswerMetrics(request, feed_.latest(), *board_, options_.figures);
+  const Route& route = RouteOf(request.path);
+  const access::Principal principal = options_.identify({.name = request.peer});
+  if (!access::May(principal, route.needs, std::nullopt)) {
+    return ErrorResponse(403,
+                         request.path + " " + access::WhyNot(principal, route.needs, std::nullopt));
   }
-  if (request.path.starts_with("/api/")) return api_.Handle(request);
+  switch (route.kind) {
+    // Of a connection that asked for something else first.
+    case RouteKind::kProbe: return Probe(request);
+    case RouteKind::kMetrics:
+      return AnswerMetrics(request, feed_.latest(), *board_, options_.figures);
+    case RouteKind::kApi: return api_.Handle(request);
+    case RouteKind::kPage: break;
+  }
   return ServeAsset(request);
 }
 

@@ -4,13 +4,16 @@
 #ifndef NOWCALLS_WEB_WEB_H_
 #define NOWCALLS_WEB_WEB_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "access/access.h"
 #include "base/host_port.h"
+#include "net/endpoint.h"
 #include "nowcalls/status.h"
 #include "web/api.h"
 #include "web/board.h"
@@ -28,6 +31,8 @@ struct WebOptions {
   std::vector<std::string> hosts{};             // More names under which they answer.
   std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
   SentinelDashboardOptions sentinel{};
+  // Who asks. The dashboard's commands know only addresses (sentinel/options.h).
+  std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
   LogLine log{};  // Called on threads of this room.
 };
 
@@ -42,7 +47,7 @@ class Web {
   // REQUIRES: options.listen.
   const std::vector<HostPort>& addresses() const { return server_->addresses(); }
   // Call once, when the server answers at `server`: the feed begins.
-  void Look(const HostPort& server);
+  void Look(const net::Endpoint& server, uint16_t token_port);
 
  private:
   Web(const WebOptions& options, const Board* board);

@@ -118,6 +118,7 @@ std::string_view ErrorCodeName(ErrorCode code) {
     case ErrorCode::kUnsupported: return "UNSUPPORTED";
     case ErrorCode::kConflict: return "CONFLICT";
     case ErrorCode::kInternal: return "INTERNAL";
+    case ErrorCode::kPermission: return "PERMISSION";
   }
   return "UNKNOWN";
 }

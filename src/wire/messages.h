@@ -36,6 +36,7 @@ enum class ErrorCode : int8_t {
   kUnsupported = 6,    // A parameter or protocol version this server does not have.
   kConflict = 7,       // rules_load: a flowId or the namespace belongs to another.
   kInternal = 8,
+  kPermission = 9,  // The principal may not; the message says what it lacks.
 };
 std::string_view ErrorCodeName(ErrorCode code);
 

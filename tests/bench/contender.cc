@@ -17,7 +17,7 @@
 #include "bench/redis_protocol.h"
 #include "bench/redis_target.h"
 #include "bench/resp.h"
-#include "client/socket.h"
+#include "net/socket.h"
 #include "support/rpc_client.h"
 
 namespace nowcalls::compare {
@@ -139,7 +139,8 @@ std::vector<std::string> RedisContender::Command() {
 
 std::string RedisContender::Ask(const std::string& command, int64_t timeout_ms) const {
   const int64_t deadline_ms = BoottimeMs() + timeout_ms;
-  Result<client::Socket> socket = client::Socket::Connect({"127.0.0.1", port_}, deadline_ms);
+  Result<net::Socket> socket =
+      net::Socket::Connect(net::Endpoint::Tcp({"127.0.0.1", port_}), deadline_ms);
   if (!socket.ok() || !socket->Send(command, deadline_ms).ok()) return "";
   std::string input;
   while (socket->Receive(&input, deadline_ms).ok()) {

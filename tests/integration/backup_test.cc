@@ -290,7 +290,7 @@ uint64_t FindAssertion(const std::string& data_dir, const std::string& scratch) 
   // In the last blocks, in front of the footer's 53 bytes.
   for (uint64_t behind = 90; behind < 300; ++behind) {
     fs::remove_all(scratch);
-    fs::copy(data_dir, scratch, fs::copy_options::recursive);
+    CopyTree(data_dir, scratch);
     const std::string file = LargestDataFile(scratch);
     FlipByte(file, fs::file_size(file) - behind, kHighBit);
     const Finished read = RunAdmin(Source::Offline(scratch), {"verify"});

@@ -296,7 +296,7 @@ TEST_CASE_FIXTURE(LedgerFixture, "a record that does not decode is named with it
 
 TEST_CASE_FIXTURE(LedgerFixture, "a copy of the files is a ledger of its own") {
   TempDir other;
-  fs::copy(server.data_dir(), other.Sub("data"), fs::copy_options::recursive);
+  CopyTree(server.data_dir(), other.Sub("data"));
   const auto copy = Source::Offline(other.Sub("data"));
   CHECK(AdminRows(copy, {"dump"}).size() == kTokens);
   CHECK(RunAdmin(copy, {"verify"}).exit_code == 0);

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/socket_batch.h"
 #include "integration/calls.h"
 #include "integration/honest_client.h"
+#include "net/socket_batch.h"
 #include "support/admin.h"
 #include "support/machine.h"
 #include "support/other_host.h"
@@ -46,7 +46,7 @@ bool HasRing(pid_t pid) {
 }
 
 TEST_CASE("a server is the same whether it takes sockets together or each by itself") {
-  const bool allowed = SocketBatch().why_alone().empty();
+  const bool allowed = net::SocketBatch().why_alone().empty();
   for (const bool together : {true, false}) {
     CAPTURE(together);
     ServerOptions options;

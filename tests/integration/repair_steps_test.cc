@@ -89,7 +89,7 @@ Life::Life() {
   SecondRun(&server);
   ThirdRun(&server);
   server.server().Kill9();
-  fs::copy(server.data_dir(), data_dir_, fs::copy_options::recursive);
+  CopyTree(server.data_dir(), data_dir_);
   last_ = ReadContents(data_dir_);
   CheckSame(last_, steps_.at("last").after);
 }

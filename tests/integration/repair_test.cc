@@ -235,7 +235,7 @@ TEST_CASE_FIXTURE(DamagedLedger, "repair removes nothing that no repair has made
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "a data directory with the name of a left-over is not removed") {
-  fs::copy(from(), to() + ".partial", fs::copy_options::recursive);
+  CopyTree(from(), to() + ".partial");
   const Finished refused = Repair();
   CHECK(refused.exit_code == 64);
   CHECK(Contains(refused.err, to() + ".partial exists: it has ledger, which no repair made"));
@@ -344,7 +344,7 @@ TEST_CASE_FIXTURE(DamagedLedger, "a ledger that cannot be written is salvaged, L
   SmallDisk disk(dir.Sub("disk"));
   if (!disk.Mount("64m")) return;
   const std::string data_dir = dir.Sub("disk/data");
-  fs::copy(from(), data_dir, fs::copy_options::recursive);
+  CopyTree(from(), data_dir);
   SUBCASE("with") {}
   SUBCASE("without") { fs::remove(data_dir + "/ledger/LOCK"); }
   SUBCASE("without CURRENT") { fs::remove(data_dir + "/ledger/CURRENT"); }

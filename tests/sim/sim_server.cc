@@ -101,7 +101,7 @@ Status SimServer::Start() {
 
 std::string SimServer::Observe(const wire::OutputBuffer& request) {
   Process& process = *process_;
-  const auto id = process.engine.OnConnect("127.0.0.1:1", Now());
+  const auto id = process.engine.OnConnect({.name = "127.0.0.1:1"}, Now());
   NOWCALLS_CHECK(id.has_value());
   process.observer = *id;
   process.observed.clear();
@@ -342,7 +342,7 @@ bool SimServer::PollLink(LinkId id) {
     }
     if (!Lives()) return false;
     process.to_read = true;
-    link.connection = process.engine.OnConnect(link.peer, Now());
+    link.connection = process.engine.OnConnect({.name = link.peer}, Now());
     if (!link.connection) {
       world_.network->CloseByServer(id, /*flush=*/false);
       world_.network->Settle(id);

@@ -98,8 +98,11 @@ void EngineHarness::StartEngine() {
   core_ = std::make_unique<core::Core>(core_options_);
   REQUIRE(LoadCore(&store_, now_, core_.get()).ToString() == "ok");
   engine_ = std::make_unique<engine::Engine>(
-      engine::EngineOptions{
-          .limits = limits_, .version = "9.9.9", .durability = "sync", .data_dir = "/data\xff"},
+      engine::EngineOptions{.limits = limits_,
+                            .version = "9.9.9",
+                            .durability = "sync",
+                            .data_dir = "/data\xff",
+                            .identify = [this](const net::Peer& peer) { return identify(peer); }},
       core_.get(), &driver_, now_);
 }
 
@@ -110,7 +113,7 @@ void EngineHarness::Restart() {
 }
 
 engine::ConnectionId EngineHarness::Connect(std::string_view peer) {
-  const auto id = engine_->OnConnect(peer, now_);
+  const auto id = engine_->OnConnect({.name = std::string(peer)}, now_);
   REQUIRE(id.has_value());
   driver_.Forget(*id);
   return *id;

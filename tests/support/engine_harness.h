@@ -6,12 +6,14 @@
 #define NOWCALLS_SUPPORT_ENGINE_HARNESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "access/access.h"
 #include "engine/engine.h"
 #include "store/memory_store.h"
 #include "support/core_harness.h"
@@ -82,6 +84,9 @@ class EngineHarness {
   std::vector<uint32_t> TakeIds(engine::ConnectionId id);
 
   void Restart();
+
+  // Who the next connections are.
+  std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
 
  private:
   void StartEngine();

@@ -39,4 +39,14 @@ TempDir::~TempDir() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+void CopyTree(const std::string& from, const std::string& to) {
+  namespace fs = std::filesystem;
+  fs::create_directory(to);
+  for (const auto& entry : fs::recursive_directory_iterator(from)) {
+    const fs::path copy = to / fs::relative(entry.path(), from);
+    if (entry.is_directory()) fs::create_directory(copy);
+    if (entry.is_regular_file()) fs::copy_file(entry.path(), copy);
+  }
+}
+
 }  // namespace nowcalls::testing

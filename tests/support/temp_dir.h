@@ -30,6 +30,10 @@ class TempDir {
   std::string path_;
 };
 
+// Copies the directories and files below `from`, and no sockets: a server that was killed leaves
+// one. Throws std::filesystem::filesystem_error.
+void CopyTree(const std::string& from, const std::string& to);
+
 }  // namespace nowcalls::testing
 
 #endif  // NOWCALLS_SUPPORT_TEMP_DIR_H_

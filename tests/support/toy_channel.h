@@ -1,4 +1,4 @@
-// ToyChannel: a ByteChannel that does to bytes what TLS does, without any secret. It holds bytes
+// ToyChannel: a net::Channel that does to bytes what TLS does, without any secret. It holds bytes
 // back until both ends have greeted each other, changes and lengthens them, ends with a last word,
 // and fails at a byte that its peer would not send.
 //
@@ -11,17 +11,17 @@
 #include <string_view>
 #include <utility>
 
-#include "base/byte_channel.h"
+#include "net/channel.h"
 
 namespace nowcalls::testing {
 
-class ToyChannel final : public ByteChannel {
+class ToyChannel final : public net::Channel {
  public:
   // The end that connects greets first.
   enum class End { kConnects, kAccepts };
 
   explicit ToyChannel(End end) : end_(end) {}
-  static std::unique_ptr<ByteChannel> Make(End end) { return std::make_unique<ToyChannel>(end); }
+  static std::unique_ptr<net::Channel> Make(End end) { return std::make_unique<ToyChannel>(end); }
 
   Received Receive(std::string_view from_socket) override {
     bytes_.clear();
@@ -45,6 +45,8 @@ class ToyChannel final : public ByteChannel {
   }
 
   std::string error() const override { return "a byte has no meaning"; }
+  bool shakes_hands() const override { return !heard_; }
+  std::string_view peer() const override { return "toy"; }
 
  private:
   static constexpr char kGreeting = 'G';

@@ -28,7 +28,7 @@ void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer)
 // A load without a change writes nothing, so a peer could repeat it at will. Its lines have the
 // topic of the peer, which is limited more strictly than acts of administrators.
 void LogUnchanged(const Call& call, std::string_view name_space, const core::ParsedRules& rules) {
-  const std::string& peer = call.connection->peer;
+  const std::string& peer = call.connection->peer.name;
   const std::string loaded =
       "connection " + peer + " loaded the rules of namespace " + Shortened(name_space);
   const LogFields fields = {{"peer", peer}, {"namespace", std::string(name_space)}};
@@ -49,7 +49,7 @@ void Reclaim(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeReclaim(call.request.params, &params, &error)) return ReplyError(call, error);
   ReplyStatus(call, call.core()->Reclaim(call.step, TokenId{params.token_id},
-                                         {call.connection->peer, params.reason}));
+                                         {call.connection->peer.name, params.reason}));
 }
 
 void ReclaimClient(const Call& call) {
@@ -59,7 +59,7 @@ void ReclaimClient(const Call& call) {
     return ReplyError(call, error);
   ReplyReclaimed(call, call.core()->ReclaimClient(
                            call.step, {params.name_space, params.client_id, params.instance},
-                           params.limit, {call.connection->peer, params.reason}));
+                           params.limit, {call.connection->peer.name, params.reason}));
 }
 
 void ReclaimFlow(const Call& call) {
@@ -69,15 +69,16 @@ void ReclaimFlow(const Call& call) {
     return ReplyError(call, error);
   ReplyReclaimed(
       call, call.core()->ReclaimFlow(call.step, {FlowId{params.flow_id}, params.kind}, params.limit,
-                                     {call.connection->peer, params.reason}));
+                                     {call.connection->peer.name, params.reason}));
 }
 
 void Purge(const Call& call) {
   wire::PurgeParams params;
   wire::RequestError error;
   if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
-  ReplyReclaimed(call, call.core()->Purge(call.step, {FlowId{params.flow_id}, params.kind},
-                                          params.limit, {call.connection->peer, params.reason}));
+  ReplyReclaimed(call,
+                 call.core()->Purge(call.step, {FlowId{params.flow_id}, params.kind}, params.limit,
+                                    {call.connection->peer.name, params.reason}));
 }
 
 void Drain(const Call& call) {
@@ -86,7 +87,7 @@ void Drain(const Call& call) {
   if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
   const Result<core::DrainAnswer> answer =
       call.core()->Drain(call.step, {FlowId{params.flow_id}, params.kind}, params.on,
-                         {call.connection->peer, params.reason});
+                         {call.connection->peer.name, params.reason});
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status().WithContext("drain")));
   wire::EncodeDrain(call.request.msgid,
                     {.status = answer->status,
@@ -103,7 +104,7 @@ void ReclaimNamespace(const Call& call) {
   }
   const core::ReclaimPage page = call.core()->ReclaimNamespace(
       call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
-      {call.connection->peer, params.reason});
+      {call.connection->peer.name, params.reason});
   wire::EncodeReclaimNamespace(call.request.msgid,
                                {page.reclaimed, static_cast<uint64_t>(page.next_flow)},
                                call.AfterCommit());
@@ -117,7 +118,7 @@ void DrainNamespace(const Call& call) {
   }
   const Result<core::DrainPage> page = call.core()->DrainNamespace(
       call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
-      params.on, {call.connection->peer, params.reason});
+      params.on, {call.connection->peer.name, params.reason});
   if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("drain_namespace")));
   wire::EncodeDrainNamespace(call.request.msgid,
                              {.status = page->status,
@@ -136,7 +137,7 @@ void RulesLoad(const Call& call) {
   const uint64_t changes_before = call.core()->rule_book().set_changes();
   const Result<RuleSink::CheckedSet> loaded =
       call.service.rules.Load(params.name_space, params.json);
-  const std::string& peer = call.connection->peer;
+  const std::string& peer = call.connection->peer.name;
   const std::string name_space = "namespace " + Shortened(params.name_space);
   // 2. A refused set changes nothing: the rules before stay in force.
   if (!loaded.ok()) {
@@ -167,8 +168,9 @@ void Backup(const Call& call) {
   wire::BackupParams params;
   wire::RequestError error;
   if (!wire::DecodeBackup(call.request.params, &params, &error)) return ReplyError(call, error);
-  const Status begun = call.service.driver->BeginBackup(
-      {.asker = call.connection->id, .by = call.connection->peer, .to = std::string(params.to)});
+  const Status begun = call.service.driver->BeginBackup({.asker = call.connection->id,
+                                                         .by = call.connection->peer.name,
+                                                         .to = std::string(params.to)});
   if (!begun.ok()) return ReplyError(call, ErrorOf(begun.WithContext("backup")));
   *call.backup_msgid = call.request.msgid;
   call.connection->owes_answer = true;

@@ -10,6 +10,8 @@ namespace nowcalls::engine::rpc {
 namespace {
 
 using Id = wire::Method;
+using access::Role;
+using access::Scope;
 
 constexpr Cost kCall{};
 constexpr Cost kHelloCost{.base = 8};
@@ -29,34 +31,37 @@ constexpr Cost kSearchOfAll{.base = kWorkPerTurn, .per_kib = 4, .work = true, .s
 
 // In the order of wire::Method.
 constexpr auto kMethods = std::to_array<MethodRow>({
-    {Id::kHello, kHelloCost, Role::kEveryone, Changes::kSession, Hello},
-    {Id::kPing, kCall, Role::kEveryone, Changes::kNothing, Ping},
-    {Id::kAcquire, kCall, Role::kEveryone, Changes::kTokens, Acquire},
-    {Id::kRelease, kCall, Role::kEveryone, Changes::kTokens, Release, /*as_notification=*/true},
-    {Id::kKeep, kCall, Role::kEveryone, Changes::kTokens, Keep, /*as_notification=*/true},
-    {Id::kRulesList, kRuleListing, Role::kEveryone, Changes::kNothing, RulesList},
-    {Id::kRulesLoad, kWholeTurn, Role::kAdministrator, Changes::kRules, RulesLoad},
-    {Id::kFlow, kRow, Role::kEveryone, Changes::kNothing, Flow},
-    {Id::kFlows, kListing, Role::kEveryone, Changes::kNothing, Flows},
-    {Id::kTokens, kSearch, Role::kEveryone, Changes::kNothing, Tokens},
-    {Id::kSessions, kListing, Role::kEveryone, Changes::kNothing, Sessions},
-    {Id::kInfo, kSummary, Role::kEveryone, Changes::kNothing, Info},
-    {Id::kReclaim, kCall, Role::kAdministrator, Changes::kTokens, Reclaim},
-    {Id::kCancel, kCall, Role::kEveryone, Changes::kTokens, Cancel},
-    {Id::kHistory, kListing, Role::kEveryone, Changes::kNothing, History},
-    {Id::kReclaimClient, kMassReclaim, Role::kAdministrator, Changes::kTokens, ReclaimClient},
-    {Id::kReclaimFlow, kMassReclaim, Role::kAdministrator, Changes::kTokens, ReclaimFlow},
-    {Id::kPurge, kMassReclaim, Role::kAdministrator, Changes::kTokens, Purge},
-    {Id::kDrain, kPartOfTurn, Role::kAdministrator, Changes::kRules, Drain},
-    {Id::kNamespaces, kListing, Role::kEveryone, Changes::kNothing, Namespaces},
-    {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
-    {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
-    {Id::kRequestParam, kCall, Role::kEveryone, Changes::kNothing, RequestParam},
-    {Id::kParams, kSearchOfAll, Role::kEveryone, Changes::kNothing, Params},
-    {Id::kWaiters, kSearch, Role::kEveryone, Changes::kNothing, Waiters},
-    {Id::kAcquireAll, kCall, Role::kEveryone, Changes::kTokens, AcquireAll},
-    {Id::kReclaimNamespace, kMassReclaim, Role::kAdministrator, Changes::kTokens, ReclaimNamespace},
-    {Id::kDrainNamespace, kPartOfTurn, Role::kAdministrator, Changes::kRules, DrainNamespace},
+    {Id::kHello, kHelloCost, {Role::kAnybody, Scope::kNamespace}, Hello},
+    {Id::kPing, kCall, {Role::kAnybody, Scope::kServer}, Ping},
+    {Id::kAcquire, kCall, {Role::kClient, Scope::kFlow}, Acquire},
+    {Id::kRelease, kCall, {Role::kClient, Scope::kToken}, Release, /*as_notification=*/true},
+    {Id::kKeep, kCall, {Role::kClient, Scope::kToken}, Keep, /*as_notification=*/true},
+    {Id::kRulesList, kRuleListing, {Role::kObserver, Scope::kNamespace}, RulesList},
+    {Id::kRulesLoad, kWholeTurn, {Role::kAdministrator, Scope::kNamespace}, RulesLoad},
+    {Id::kFlow, kRow, {Role::kObserver, Scope::kFlow}, Flow},
+    {Id::kFlows, kListing, {Role::kObserver, Scope::kNamespace}, Flows},
+    {Id::kTokens, kSearch, {Role::kObserver, Scope::kNamespace}, Tokens},
+    {Id::kSessions, kListing, {Role::kObserver, Scope::kNamespace}, Sessions},
+    {Id::kInfo, kSummary, {Role::kObserver, Scope::kServer}, Info},
+    {Id::kReclaim, kCall, {Role::kAdministrator, Scope::kToken}, Reclaim},
+    {Id::kCancel, kCall, {Role::kClient, Scope::kNamespace}, Cancel},
+    {Id::kHistory, kListing, {Role::kObserver, Scope::kNamespace}, History},
+    {Id::kReclaimClient, kMassReclaim, {Role::kAdministrator, Scope::kNamespace}, ReclaimClient},
+    {Id::kReclaimFlow, kMassReclaim, {Role::kAdministrator, Scope::kFlow}, ReclaimFlow},
+    {Id::kPurge, kMassReclaim, {Role::kAdministrator, Scope::kNamespace}, Purge},
+    {Id::kDrain, kPartOfTurn, {Role::kAdministrator, Scope::kFlow}, Drain},
+    {Id::kNamespaces, kListing, {Role::kObserver, Scope::kServer}, Namespaces},
+    {Id::kBackup, kPartOfTurn, {Role::kAdministrator, Scope::kServer}, Backup},
+    {Id::kRequest, kCall, {Role::kClient, Scope::kFlow}, Request},
+    {Id::kRequestParam, kCall, {Role::kClient, Scope::kFlow}, RequestParam},
+    {Id::kParams, kSearchOfAll, {Role::kObserver, Scope::kFlow}, Params},
+    {Id::kWaiters, kSearch, {Role::kObserver, Scope::kNamespace}, Waiters},
+    {Id::kAcquireAll, kCall, {Role::kClient, Scope::kFlow}, AcquireAll},
+    {Id::kReclaimNamespace,
+     kMassReclaim,
+     {Role::kAdministrator, Scope::kNamespace},
+     ReclaimNamespace},
+    {Id::kDrainNamespace, kPartOfTurn, {Role::kAdministrator, Scope::kNamespace}, DrainNamespace},
 });
 
 // kUnknown has no row.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "engine/permission.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/methods.h"
 #include "wire/format.h"
@@ -57,6 +58,12 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   // A notification has no answer: nobody would hear of the token that an acquire issues.
   if (envelope.notification && !method->as_notification) {
     ++requests;
+    return {.bytes = message.size()};
+  }
+  if (std::string lack; !IsAllowed(*service_->core, *connection, method->needs, &lack)) {
+    ++requests;
+    const std::string name(wire::MethodName(method->id));
+    ReplyError(call, {wire::ErrorCode::kPermission, name + " " + lack});
     return {.bytes = message.size()};
   }
   const InputWaits waits = WaitsFor(method->cost, visit);

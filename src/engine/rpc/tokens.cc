@@ -19,7 +19,7 @@ constexpr std::string_view kDefaultNamespace = "default";
 bool HasSession(const Call& call) {
   if (call.connection->session != core::kNoSession) return true;
   Result<core::HelloAnswer> session = call.core()->Hello(
-      call.step, {.name_space = kDefaultNamespace, .display_id = "@" + call.connection->peer});
+      call.step, {.name_space = kDefaultNamespace, .display_id = "@" + call.connection->peer.name});
   if (!session.ok()) {
     ReplyError(call, ErrorOf(session.status()));
     return false;
@@ -73,7 +73,7 @@ void Hello(const Call& call) {
   Result<core::HelloAnswer> answer =
       call.core()->Hello(call.step, {.name_space = params.name_space,
                                      .client_id = params.client_id,
-                                     .display_id = "@" + call.connection->peer,
+                                     .display_id = "@" + call.connection->peer.name,
                                      .instance = params.instance,
                                      .exclusive = params.exclusive});
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status()));

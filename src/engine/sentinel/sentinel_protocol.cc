@@ -8,6 +8,8 @@
 #include "core/books.h"
 #include "core/rates.h"
 #include "engine/connection.h"
+#include "engine/permission.h"
+#include "engine/sentinel/requests.h"
 
 namespace nowcalls::engine::sentinel {
 namespace {
@@ -60,6 +62,11 @@ size_t SentinelProtocol::Do(Connection* connection, std::string_view payload,
     return 0;
   }
   ++counters.requests[index];
+  // Sentinel has no word for it; its clients fall back at FAIL as their rules say.
+  if (std::string lack; !IsAllowed(*service_->core, *connection, kRequests[index].needs, &lack)) {
+    Refuse(connection, request, TokenStatus::kFail);
+    return 0;
+  }
   switch (static_cast<RequestType>(request.type)) {
     case RequestType::kFlow: Flow(connection, request, step); break;
     case RequestType::kParamFlow: return ParamFlow(connection, request, step);
@@ -99,7 +106,7 @@ TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name
     return same ? TokenStatus::kOk : TokenStatus::kFail;
   }
   if (!CheckNamespace(name_space).ok()) return TokenStatus::kFail;
-  const std::string shown = "@" + connection->peer;
+  const std::string shown = "@" + connection->peer.name;
   const Result<core::HelloAnswer> session = service_->core->Hello(
       step, {.name_space = name_space, .display_id = shown, .of_sentinel = true});
   if (!session.ok()) return TokenStatus::kTooManyRequest;  // sessions_max, namespaces_max.
@@ -240,10 +247,10 @@ void SentinelProtocol::RefuseOversized(Connection* connection, std::string_view 
   wire::sentinel::DecodeRequest(payload, &request);
   RefuseMalformed(connection, request);
   service_->driver->Log(LogLevel::kWarn, LogTopic::kPeer,
-                        "connection " + connection->peer + " sent a frame of more than " +
+                        "connection " + connection->peer.name + " sent a frame of more than " +
                             std::to_string(wire::sentinel::kPayloadBytesMax) +
                             " bytes; it is answered BAD_REQUEST and skipped",
-                        {{"peer", connection->peer}});
+                        {{"peer", connection->peer.name}});
 }
 
 void SentinelProtocol::AnswerRefused(Connection* connection, std::string_view input,

@@ -17,9 +17,9 @@
 #include "base/background_thread.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/listen_address.h"
 #include "base/text.h"
-#include "client/socket.h"
+#include "net/address.h"
+#include "net/socket.h"
 #include "web/sentinel/host_name.h"
 
 namespace nowcalls::web {
@@ -56,7 +56,7 @@ std::string FormOf(const SentinelMachine& machine, const std::string& ip) {
 
 std::string AddressToTell(const SentinelMachine& machine, int fd) {
   const std::string& host = machine.commands.host;
-  return host == "0.0.0.0" || host == "::" ? LocalEndOf(fd).host : host;
+  return host == "0.0.0.0" || host == "::" ? net::LocalEndOf(fd).host : host;
 }
 
 // Bounds what is kept: curl ends a transfer of which not all is taken.
@@ -130,8 +130,8 @@ Status Post(int fd, const HostPort& dashboard, const std::string& form, int64_t 
 }
 
 bool IsLoopbackAddress(const std::string& ip) {
-  const Result<SocketAddress> address = Resolve({ip, 0});
-  return address.ok() && IsLoopback(*address);
+  const Result<net::SocketAddress> address = net::Resolve({ip, 0});
+  return address.ok() && net::IsLoopback(*address);
 }
 
 }  // namespace
@@ -139,12 +139,12 @@ bool IsLoopbackAddress(const std::string& ip) {
 Result<ToldAddress> TellDashboard(const HostPort& dashboard, const SentinelMachine& machine,
                                   int64_t deadline_ms) {
   // A connection for each beat: it tells by which address the dashboard is reached.
-  Result<client::Socket> socket = client::Socket::Connect(dashboard, deadline_ms);
+  Result<net::Socket> socket = net::Socket::Connect(net::Endpoint::Tcp(dashboard), deadline_ms);
   if (!socket.ok()) return socket.status();
   const std::string ip = AddressToTell(machine, socket->fd());
   NOWCALLS_RETURN_IF_ERROR(Post(socket->fd(), dashboard, FormOf(machine, ip), deadline_ms));
-  return ToldAddress{ip,
-                     !IsLoopbackAddress(ip) || IsLoopbackAddress(LocalEndOf(socket->fd()).host)};
+  return ToldAddress{
+      ip, !IsLoopbackAddress(ip) || IsLoopbackAddress(net::LocalEndOf(socket->fd()).host)};
 }
 
 // What a heartbeat shares with its thread.

@@ -58,7 +58,7 @@ class LoadedEngine {
     Commit();
     for (uint32_t i = 0; i < connections; ++i) {
       clients_.emplace_back();
-      clients_.back().id = *engine_->OnConnect("127.0.0.1:" + std::to_string(i), now_);
+      clients_.back().id = *engine_->OnConnect({.name = "127.0.0.1:" + std::to_string(i)}, now_);
       clients_.back().fences.resize(live / connections);
       const std::string client_id = "checkout-" + std::to_string(i);
       wire::EncodeHelloRequest(0, {.name_space = "shop", .client_id = client_id},

@@ -56,7 +56,7 @@ void EngineFlow(benchmark::State& state) {
                                       {1 + (i * 7919) % flows, 1}, &requests);
   }
   for (uint32_t i = 0; i < connections; ++i) {
-    NOWCALLS_CHECK(engine.OnConnect("127.0.0.1:" + std::to_string(i), now).has_value());
+    NOWCALLS_CHECK(engine.OnConnect({.name = "127.0.0.1:" + std::to_string(i)}, now).has_value());
   }
   const auto turn = [&] {
     now = now + 1;

@@ -40,7 +40,7 @@ class LetterProtocol final : public Protocol {
 // A connection, and the server's end of it.
 class Ends final : public Connection::Owner {
  public:
-  Ends(std::unique_ptr<ByteChannel> channel, std::unique_ptr<ByteChannel> other_end)
+  Ends(std::unique_ptr<net::Channel> channel, std::unique_ptr<net::Channel> other_end)
       : connection_(0, std::make_unique<LetterProtocol>(), std::move(channel), &turn_, this),
         other_end_(std::move(other_end)) {
     sockaddr_in address{};
@@ -106,9 +106,9 @@ class Ends final : public Connection::Owner {
 
  private:
   TestLoop loop_;
-  SocketTurn turn_;
+  net::SocketTurn turn_;
   Connection connection_;
-  const std::unique_ptr<ByteChannel> other_end_;
+  const std::unique_ptr<net::Channel> other_end_;
   int server_fd_ = -1;
 };
 
@@ -133,7 +133,7 @@ void CheckTalk(Ends* ends) {
 }
 
 TEST_CASE("a connection of a load greets, takes answers, and sends in order what it is given") {
-  Ends ends(PlainChannel::Make(), PlainChannel::Make());
+  Ends ends(net::PlainChannel::Make(), net::PlainChannel::Make());
   CheckTalk(&ends);
   ends.ServerSends("?");
   CHECK(ends.RunUntil([&] { return !ends.lost.empty(); }));

@@ -97,7 +97,7 @@ class BusyServer {
     REQUIRE(engine_->LoadRules({{"default", *std::move(parsed)}}, now_).ToString() == "ok");
     driver_.peers.resize(load.clients);
     for (ConnectionId id = 0; id < load.clients; ++id) {
-      REQUIRE(engine_->OnConnect("127.0.0.1:1", now_) == id);
+      REQUIRE(engine_->OnConnect({.name = "127.0.0.1:1"}, now_) == id);
       const std::string name = "client-" + std::to_string(id);
       engine_->OnBytes(id, testing::HelloRequest(0, "default", name), now_);
     }

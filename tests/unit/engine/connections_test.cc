@@ -181,9 +181,9 @@ TEST_CASE("beyond connections_max a connection is refused until another ends") {
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
   h.Connect("127.0.0.1:2");
-  CHECK_FALSE(h.engine().OnConnect("127.0.0.1:3", h.now()).has_value());
+  CHECK_FALSE(h.engine().OnConnect({.name = "127.0.0.1:3"}, h.now()).has_value());
   h.Disconnect(c);
-  CHECK(h.engine().OnConnect("127.0.0.1:3", h.now()).has_value());
+  CHECK(h.engine().OnConnect({.name = "127.0.0.1:3"}, h.now()).has_value());
 }
 
 TEST_CASE("beyond sessions_max hello and the first acquire are told OVERLOADED") {

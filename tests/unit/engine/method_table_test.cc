@@ -63,7 +63,8 @@ TEST_CASE("methods for administrators are those that PROTOCOL.md shows as such")
   documented.merge(MethodsOfSection("Rules"));
   std::set<std::string> in_table;
   for (const MethodRow& method : AllMethods()) {
-    if (method.least_role == Role::kAdministrator) in_table.emplace(wire::MethodName(method.id));
+    if (method.needs.role == access::Role::kAdministrator)
+      in_table.emplace(wire::MethodName(method.id));
   }
   CHECK(in_table == documented);
 }
@@ -81,14 +82,12 @@ TEST_CASE("PROTOCOL.md names every method, and says which may be notifications")
   CHECK(text.find(notifications + " may be sent as notifications") != std::string::npos);
 }
 
-TEST_CASE("a method that changes nothing is for everyone, and one that changes files is work") {
+TEST_CASE("a method that shows records is for observers") {
   for (const MethodRow& method : AllMethods()) {
     CAPTURE(wire::MethodName(method.id));
     CHECK(FindMethod(method.id) == &method);
-    if (method.changes == Changes::kNothing) CHECK(method.least_role == Role::kEveryone);
-    if (method.changes == Changes::kFiles) CHECK(method.cost.work);
     // What is shown are records, and they may not be durable yet.
-    if (method.cost.shows) CHECK(method.changes == Changes::kNothing);
+    if (method.cost.shows) CHECK(method.needs.role == access::Role::kObserver);
   }
   CHECK(FindMethod(wire::Method::kUnknown) == nullptr);
 }

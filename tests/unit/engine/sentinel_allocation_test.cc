@@ -54,7 +54,7 @@ class SentinelServer {
     by_value.param.emplace();
     rules->rules.push_back(by_value);
     REQUIRE(engine_->LoadRules({{"default", *std::move(rules)}}, now_).ok());
-    REQUIRE(engine_->OnConnect("10.0.0.1:1", now_) == ConnectionId{0});
+    REQUIRE(engine_->OnConnect({.name = "10.0.0.1:1"}, now_) == ConnectionId{0});
     wire::sentinel::EncodePingRequest(0, "default", &out_);
     Turn();
   }

@@ -79,12 +79,14 @@ TEST_CASE("a value of the file that has the wrong type is refused with its line 
   CHECK(ErrorOf("data_dir = 5") == "nowcalls.toml:1: data_dir must be a string, got an integer");
   CHECK(ErrorOf("insecure_listen = 1") ==
         "nowcalls.toml:1: insecure_listen must be true or false, got an integer");
-  CHECK(ErrorOf("rules = 'a.json'") ==
-        "nowcalls.toml:1: rules must be an array of strings, got a string");
+  CHECK(ErrorOf("rules = 5") ==
+        "nowcalls.toml:1: rules must be a string or an array of strings, got an integer");
   CHECK(ErrorOf("rules = ['a.json', 5]") ==
-        "nowcalls.toml:1: rules must be an array of strings, but element 2 is an integer");
-  CHECK(ErrorOf("rules = [['a.json']]") ==
-        "nowcalls.toml:1: rules must be an array of strings, but element 1 is an array");
+        "nowcalls.toml:1: rules must be a string or an array of strings, but element 2 is an "
+        "integer");
+  CHECK(
+      ErrorOf("rules = [['a.json']]") ==
+      "nowcalls.toml:1: rules must be a string or an array of strings, but element 1 is an array");
   CHECK(ErrorOf("data_dir = ['a']") == "nowcalls.toml:1: data_dir must be a string, got an array");
   CHECK(ErrorOf("durability = 1979-05-27") ==
         "nowcalls.toml:1: durability must be a string, got a date or time");

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/listen_address.h"
+#include "net/address.h"
 #include "support/rpc_client.h"
 #include "unit/server/loop_fixture.h"
 
@@ -27,11 +27,11 @@ int Option(int fd, int level, int name) {
 
 TEST_CASE("an accepted socket notices a host that vanished, whether it is idle or owes it bytes") {
   TestLoop loop;
-  auto listener = Listener::Bind({"127.0.0.1", 0});
+  auto listener = Listener::Bind(net::Endpoint::Tcp({"127.0.0.1", 0}));
   REQUIRE(listener.status().ToString() == "ok");
   int fd = -1;
   (*listener)->Start(
-      loop.get(), [&](int accepted, const std::string&) { fd = accepted; },
+      loop.get(), [&](int accepted, const net::Peer&) { fd = accepted; },
       [](const std::string& reason) { FAIL(reason); });
   const testing::RpcClient client((*listener)->address().ToString());
   REQUIRE(loop.RunUntil([&] { return fd >= 0; }));
@@ -46,35 +46,35 @@ TEST_CASE("an accepted socket notices a host that vanished, whether it is idle o
 }
 
 TEST_CASE("a host has each of its addresses once, and one in digits has itself") {
-  const auto digits = ResolveAll({"127.0.0.1", 18730});
+  const auto digits = net::ResolveAll({"127.0.0.1", 18730});
   REQUIRE(digits.ok());
   REQUIRE(digits->size() == 1);
-  CHECK(ToHostPort(digits->front()).ToString() == "127.0.0.1:18730");
-  const auto name = ResolveAll({"localhost", 0});
+  CHECK(net::ToHostPort(digits->front()).ToString() == "127.0.0.1:18730");
+  const auto name = net::ResolveAll({"localhost", 0});
   REQUIRE(name.ok());
   std::set<std::string> hosts;
-  for (const SocketAddress& address : *name) {
-    CHECK(IsLoopback(address));
-    CHECK(hosts.insert(ToHostPort(address).host).second);
+  for (const net::SocketAddress& address : *name) {
+    CHECK(net::IsLoopback(address));
+    CHECK(hosts.insert(net::ToHostPort(address).host).second);
   }
-  CHECK_FALSE(ResolveAll({"no-such-host.invalid", 0}).ok());
+  CHECK_FALSE(net::ResolveAll({"no-such-host.invalid", 0}).ok());
 }
 
 TEST_CASE("a connection from this machine is one whose ends have the same address") {
   TestLoop loop;
-  auto listener = Listener::Bind({"127.0.0.1", 0});
+  auto listener = Listener::Bind(net::Endpoint::Tcp({"127.0.0.1", 0}));
   REQUIRE(listener.status().ToString() == "ok");
   std::vector<int> accepted;
   (*listener)->Start(
-      loop.get(), [&](int fd, const std::string&) { accepted.push_back(fd); },
+      loop.get(), [&](int fd, const net::Peer&) { accepted.push_back(fd); },
       [](const std::string& reason) { FAIL(reason); });
   const testing::RpcClient local((*listener)->address().ToString());
   const testing::RpcClient other((*listener)->address().ToString(), "127.0.0.2");
   REQUIRE(loop.RunUntil([&] { return accepted.size() == 2; }));
-  CHECK(IsFromThisHost(accepted[0]));
-  CHECK_FALSE(IsFromThisHost(accepted[1]));
+  CHECK(net::IsFromThisHost(accepted[0]));
+  CHECK_FALSE(net::IsFromThisHost(accepted[1]));
   for (const int fd : accepted) close(fd);
-  CHECK_FALSE(IsFromThisHost(-1));
+  CHECK_FALSE(net::IsFromThisHost(-1));
   (*listener)->Close();
   uv_run(loop.get(), UV_RUN_DEFAULT);
 }

@@ -23,14 +23,14 @@ using testing::ToyChannel;
 // A connection and its peer, and what the connection tells.
 class Ends : public PeerSocket::Owner {
  public:
-  explicit Ends(std::unique_ptr<ByteChannel> with = PlainChannel::Make())
+  explicit Ends(std::unique_ptr<net::Channel> with = net::PlainChannel::Make())
       : channel(std::move(with)) {
     std::array<int, 2> ends{};
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0);
     Open(ends[0], ends[1]);
   }
   // Takes both over.
-  Ends(int fd, int peer_fd) : channel(PlainChannel::Make()) { Open(fd, peer_fd); }
+  Ends(int fd, int peer_fd) : channel(net::PlainChannel::Make()) { Open(fd, peer_fd); }
   ~Ends() override {
     if (socket != nullptr) socket->CloseNow();
     HangUp();
@@ -113,7 +113,7 @@ class Ends : public PeerSocket::Owner {
   }
 
   TestLoop loop;
-  std::unique_ptr<ByteChannel> channel;  // Until the socket has it.
+  std::unique_ptr<net::Channel> channel;  // Until the socket has it.
   std::unique_ptr<PeerSocket> socket;
   int peer = -1;
   std::string received;
@@ -132,7 +132,7 @@ class Ends : public PeerSocket::Owner {
     REQUIRE(socket != nullptr);
   }
 
-  SocketTurn turn_;
+  net::SocketTurn turn_;
 };
 
 // More than a socket takes.

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/listen_address.h"
+#include "net/address.h"
 #include "support/poll_until.h"
 #include "support/tcp.h"
 #include "web/host_names.h"
@@ -347,7 +347,7 @@ TEST_CASE("a whole request is answered, though its sender has said that no more 
 TEST_CASE(
     "who comes while no more files may be open is refused or waits, and then all are served") {
   Staged staged;
-  const SocketAddress at = *Resolve(staged.server()->address());
+  const net::SocketAddress at = *net::Resolve(staged.server()->address());
   std::vector<int> clients;
   for (int i = 0; i < 8; ++i) clients.push_back(socket(AF_INET, SOCK_STREAM, 0));
   rlimit before{};
@@ -515,14 +515,14 @@ TEST_CASE("a server on loopback answers under its own addresses and the operator
 
 TEST_CASE("a name with several addresses is served at each, at one port") {
   Staged staged({.listen = {"localhost", 0}});
-  const auto resolved = ResolveAll({"localhost", 0});
+  const auto resolved = net::ResolveAll({"localhost", 0});
   REQUIRE(resolved.ok());
   const std::vector<HostPort>& addresses = staged.server()->addresses();
   CHECK(addresses.size() <= resolved->size());
   for (const HostPort& address : addresses) {
     CAPTURE(address.ToString());
     CHECK(address.port == addresses.front().port);
-    const SocketAddress at = *Resolve(address);
+    const net::SocketAddress at = *net::Resolve(address);
     const int fd = socket(at.bytes.ss_family, SOCK_STREAM, 0);
     CHECK(connect(fd, at.get(), at.size) == 0);
     close(fd);

@@ -1,8 +1,8 @@
-#include "base/listen_address.h"
+#include "net/address.h"
 
 #include <doctest/doctest.h>
 
-namespace nowcalls {
+namespace nowcalls::net {
 namespace {
 
 TEST_CASE("an address in digits is written in one way, and a name is none") {
@@ -17,4 +17,4 @@ TEST_CASE("an address in digits is written in one way, and a name is none") {
 }
 
 }  // namespace
-}  // namespace nowcalls
+}  // namespace nowcalls::net

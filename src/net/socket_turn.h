@@ -2,8 +2,8 @@
 //
 // Thread: the loop's. Readable sockets are received from when there are kTogether, and at Receive.
 // Sends wait for SendAll.
-#ifndef NOWCALLS_BASE_SOCKET_TURN_H_
-#define NOWCALLS_BASE_SOCKET_TURN_H_
+#ifndef NOWCALLS_NET_SOCKET_TURN_H_
+#define NOWCALLS_NET_SOCKET_TURN_H_
 
 #include <sys/types.h>
 
@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/socket_batch.h"
+#include "net/socket_batch.h"
 
-namespace nowcalls {
+namespace nowcalls::net {
 
 class SocketTurn {
  public:
@@ -65,6 +65,6 @@ class SocketTurn {
   const std::unique_ptr<char[]> bytes_;  // kTogether times kStride.
 };
 
-}  // namespace nowcalls
+}  // namespace nowcalls::net
 
-#endif  // NOWCALLS_BASE_SOCKET_TURN_H_
+#endif  // NOWCALLS_NET_SOCKET_TURN_H_

@@ -1,8 +1,8 @@
-#include "base/socket_turn.h"
+#include "net/socket_turn.h"
 
 #include "base/check.h"
 
-namespace nowcalls {
+namespace nowcalls::net {
 
 // The memory is not touched before it is needed. kStride lets receives begin in different sets of
 // the CPU's caches.
@@ -61,4 +61,4 @@ void SocketTurn::SendAll() {
   sends_.clear();
 }
 
-}  // namespace nowcalls
+}  // namespace nowcalls::net

@@ -1,29 +1,31 @@
-// Socket: a TCP connection whose every step ends at a deadline.
+// Socket: a connection to a server, whose every step ends at a deadline.
 //
 // Thread: one at a time. Deadlines are BoottimeMs values. No SIGPIPE.
-#ifndef NOWCALLS_CLIENT_SOCKET_H_
-#define NOWCALLS_CLIENT_SOCKET_H_
+#ifndef NOWCALLS_NET_SOCKET_H_
+#define NOWCALLS_NET_SOCKET_H_
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "base/byte_channel.h"
-#include "base/host_port.h"
-#include "client/resolve.h"
+#include "net/address.h"
+#include "net/channel.h"
+#include "net/endpoint.h"
+#include "net/resolve.h"
 #include "nowcalls/status.h"
 
-namespace nowcalls::client {
+namespace nowcalls::net {
 
 class Socket {
  public:
   // Takes the first address that answers, dialled as in RFC 8305. The deadline includes the lookup.
-  // kUnavailable: why the last address failed, without the peer's name.
-  static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms,
+  // kUnavailable: why the last address failed, without the server's name.
+  static Result<Socket> Connect(const Endpoint& server, int64_t deadline_ms,
                                 const Lookup& lookup = getaddrinfo,
-                                std::unique_ptr<ByteChannel> channel = PlainChannel::Make());
+                                std::unique_ptr<Channel> channel = PlainChannel::Make());
 
   Socket(Socket&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
@@ -56,14 +58,15 @@ class Socket {
   explicit Socket(int fd) : fd_(fd) {}
 
   // Without a channel.
-  static Result<Socket> ConnectToFirst(const addrinfo* next, int64_t deadline_ms);
+  static Result<Socket> ConnectToFirst(std::span<const SocketAddress> addresses,
+                                       int64_t deadline_ms);
   Status SendAll(std::string_view for_socket, int64_t deadline_ms) const;
 
   int fd_;
-  std::unique_ptr<ByteChannel> channel_;
+  std::unique_ptr<Channel> channel_;
   std::string unsent_{};  // Bytes of the channel that SendNow could not send.
 };
 
-}  // namespace nowcalls::client
+}  // namespace nowcalls::net
 
-#endif  // NOWCALLS_CLIENT_SOCKET_H_
+#endif  // NOWCALLS_NET_SOCKET_H_

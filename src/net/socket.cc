@@ -1,4 +1,4 @@
-#include "client/socket.h"
+#include "net/socket.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 
-namespace nowcalls::client {
+namespace nowcalls::net {
 namespace {
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
@@ -34,8 +34,8 @@ bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
 }
 
 // 0: connected; EINPROGRESS: poll for it; else the errno of the failure.
-int BeginToConnect(int fd, const addrinfo& address) {
-  if (fd < 0 || connect(fd, address.ai_addr, address.ai_addrlen) == 0) return fd < 0 ? errno : 0;
+int BeginToConnect(int fd, const SocketAddress& address) {
+  if (fd < 0 || connect(fd, address.get(), address.size) == 0) return fd < 0 ? errno : 0;
   return errno == EINTR ? EINPROGRESS : errno;
 }
 
@@ -48,11 +48,18 @@ int HowItEnded(int fd) {
 
 }  // namespace
 
-Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const Lookup& lookup,
-                               std::unique_ptr<ByteChannel> channel) {
-  const Result<Addresses> addresses = Resolve(peer, deadline_ms, lookup);
-  if (!addresses.ok()) return addresses.status();
-  Result<Socket> connected = ConnectToFirst(addresses->get(), deadline_ms);
+Result<Socket> Socket::Connect(const Endpoint& server, int64_t deadline_ms, const Lookup& lookup,
+                               std::unique_ptr<Channel> channel) {
+  Result<Socket> connected = Status::Unavailable("");
+  if (server.is_unix()) {
+    const Result<UnixAddress> at = UnixAddress::Of(server.path);
+    if (!at.ok()) return Status::Unavailable(at.status().message());
+    connected = ConnectToFirst({&at->address(), 1}, deadline_ms);
+  } else {
+    const auto addresses = ResolveBefore(deadline_ms, server.tcp, lookup);
+    if (!addresses.ok()) return addresses.status();
+    connected = ConnectToFirst(*addresses, deadline_ms);
+  }
   if (!connected.ok()) return connected;
   const int on = 1;
   // Without it small requests may wait for earlier answers; a failure only costs speed.
@@ -63,23 +70,24 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
 
 // Happy eyeballs (RFC 8305): starts the addresses one after the other, at most 250 ms apart, and
 // takes the first that answers. An address that swallows packets does not hide those behind it.
-Result<Socket> Socket::ConnectToFirst(const addrinfo* next, int64_t deadline_ms) {
+Result<Socket> Socket::ConnectToFirst(std::span<const SocketAddress> addresses,
+                                      int64_t deadline_ms) {
   constexpr int64_t kHeadStartMsMax = 250;  // As RFC 8305 has it.
-  int64_t count = 0;
-  for (const addrinfo* at = next; at != nullptr; at = at->ai_next) ++count;
+  const auto count = std::max<int64_t>(static_cast<int64_t>(addresses.size()), 1);
   int64_t now_ms = BoottimeMs();
   const int64_t head_start_ms =
-      std::clamp<int64_t>((deadline_ms - now_ms) / std::max<int64_t>(count, 1), 0, kHeadStartMsMax);
+      std::clamp<int64_t>((deadline_ms - now_ms) / count, 0, kHeadStartMsMax);
   // Connects under way; the same index in both.
   std::vector<Socket> begun;
   std::vector<pollfd> polled;
   int error = EADDRNOTAVAIL;
   for (int64_t next_ms = now_ms;; now_ms = BoottimeMs()) {
     // Start the next address when its turn has come, or when no connect is under way.
-    if (next != nullptr && (now_ms >= next_ms || begun.empty())) {
-      const int type = next->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
-      Socket connection(socket(next->ai_family, type, next->ai_protocol));
-      const int failure = BeginToConnect(connection.fd_, *next);
+    if (!addresses.empty() && (now_ms >= next_ms || begun.empty())) {
+      const SocketAddress& next = addresses.front();
+      Socket connection(
+          socket(next.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      const int failure = BeginToConnect(connection.fd_, next);
       if (failure == 0) return connection;
       if (failure == EINPROGRESS) {
         polled.push_back({connection.fd_, POLLOUT, 0});
@@ -88,14 +96,14 @@ Result<Socket> Socket::ConnectToFirst(const addrinfo* next, int64_t deadline_ms)
       } else {
         error = failure;
       }
-      next = next->ai_next;
+      addresses = addresses.subspan(1);
       continue;
     }
     // All have refused, or the time is over.
     if (begun.empty()) return Status::Unavailable(ErrorText(error));
     if (now_ms >= deadline_ms) return Status::Unavailable(ErrorText(ETIMEDOUT));
     // Wait for an answer, the next start, or the deadline.
-    const int64_t until_ms = next == nullptr ? deadline_ms : std::min(next_ms, deadline_ms);
+    const int64_t until_ms = addresses.empty() ? deadline_ms : std::min(next_ms, deadline_ms);
     poll(polled.data(), polled.size(),
          static_cast<int>(std::min<int64_t>(until_ms - now_ms, INT_MAX)));
     for (size_t i = polled.size(); i-- > 0;) {
@@ -192,4 +200,4 @@ Status Socket::Receive(std::string* bytes, int64_t deadline_ms) {
   }
 }
 
-}  // namespace nowcalls::client
+}  // namespace nowcalls::net

@@ -2,8 +2,8 @@
 //
 // Thread: one at a time. Sockets are not waited for, so all calls are done on return. Without
 // io_uring (kernel.io_uring_disabled, containers, no memory) each is a system call of its own.
-#ifndef NOWCALLS_BASE_SOCKET_BATCH_H_
-#define NOWCALLS_BASE_SOCKET_BATCH_H_
+#ifndef NOWCALLS_NET_SOCKET_BATCH_H_
+#define NOWCALLS_NET_SOCKET_BATCH_H_
 
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-namespace nowcalls {
+namespace nowcalls::net {
 
 // As recv(2) and send(2) of a connected socket, never waiting. A send may take only some of the
 // bytes.
@@ -63,6 +63,6 @@ class SocketBatch {
   std::string why_alone_;
 };
 
-}  // namespace nowcalls
+}  // namespace nowcalls::net
 
-#endif  // NOWCALLS_BASE_SOCKET_BATCH_H_
+#endif  // NOWCALLS_NET_SOCKET_BATCH_H_

@@ -1,20 +1,20 @@
-// ByteChannel: between a socket's bytes and a protocol's.
+// Channel: between a socket's bytes and a protocol's.
 //
 // Thread: one at a time. Does no I/O: the owner reads and writes the socket and passes all bytes
 // through the channel. PlainChannel copies nothing.
 //
 // A channel may hold bytes back, as TLS until its handshake; a later Receive returns them as
 // `reply`, which the owner sends.
-#ifndef NOWCALLS_BASE_BYTE_CHANNEL_H_
-#define NOWCALLS_BASE_BYTE_CHANNEL_H_
+#ifndef NOWCALLS_NET_CHANNEL_H_
+#define NOWCALLS_NET_CHANNEL_H_
 
 #include <memory>
 #include <string>
 #include <string_view>
 
-namespace nowcalls {
+namespace nowcalls::net {
 
-class ByteChannel {
+class Channel {
  public:
   // Views are valid until the next Receive, whatever is sent.
   struct Received {
@@ -23,7 +23,7 @@ class ByteChannel {
     bool failed = false;       // After `bytes` and `reply` nothing follows: close; see error().
   };
 
-  virtual ~ByteChannel() = default;
+  virtual ~Channel() = default;
 
   virtual Received Receive(std::string_view from_socket) = 0;
 
@@ -35,18 +35,25 @@ class ByteChannel {
 
   // Why the channel failed, for a person.
   virtual std::string error() const = 0;
+
+  // True: no byte of a protocol has passed yet, nor can it.
+  virtual bool shakes_hands() const = 0;
+  // The name that the peer has proved to have; empty: none. REQUIRES: !shakes_hands().
+  virtual std::string_view peer() const = 0;
 };
 
-class PlainChannel final : public ByteChannel {
+class PlainChannel final : public Channel {
  public:
-  static std::unique_ptr<ByteChannel> Make() { return std::make_unique<PlainChannel>(); }
+  static std::unique_ptr<Channel> Make() { return std::make_unique<PlainChannel>(); }
 
   Received Receive(std::string_view from_socket) override { return {.bytes = from_socket}; }
   std::string_view Send(std::string_view from_protocol) override { return from_protocol; }
   std::string_view Close() override { return {}; }
   std::string error() const override { return {}; }
+  bool shakes_hands() const override { return false; }
+  std::string_view peer() const override { return {}; }
 };
 
-}  // namespace nowcalls
+}  // namespace nowcalls::net
 
-#endif  // NOWCALLS_BASE_BYTE_CHANNEL_H_
+#endif  // NOWCALLS_NET_CHANNEL_H_

@@ -1,4 +1,4 @@
-#include "base/socket_turn.h"
+#include "net/socket_turn.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace nowcalls {
+namespace nowcalls::net {
 namespace {
 
 // One end of a connection whose other end is the test's.
@@ -188,4 +188,4 @@ TEST_CASE("what is to be sent is sent together, and each hears how it went") {
 }
 
 }  // namespace
-}  // namespace nowcalls
+}  // namespace nowcalls::net

@@ -1,8 +1,11 @@
-#include "base/listen_address.h"
+#include "net/address.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +16,7 @@
 
 #include "base/text.h"
 
-namespace nowcalls {
+namespace nowcalls::net {
 namespace {
 
 // Copies, since a sockaddr_storage may not be read through another type.
@@ -90,14 +93,62 @@ Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd
   return status;
 }
 
+Result<UnixAddress> UnixAddress::Of(const std::string& path) {
+  UnixAddress made;
+  sockaddr_un un{};
+  un.sun_family = AF_UNIX;
+  std::string shown = path;
+  if (path.size() >= sizeof(un.sun_path)) {
+    const size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    made.directory_fd_ = open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    shown = "/proc/self/fd/" + std::to_string(made.directory_fd_) + "/" + path.substr(slash + 1);
+    if (made.directory_fd_ < 0 || shown.size() >= sizeof(un.sun_path)) {
+      const int error = made.directory_fd_ < 0 ? errno : ENAMETOOLONG;
+      return Status::IoError(path + ": " + std::generic_category().message(error));
+    }
+  }
+  std::memcpy(un.sun_path, shown.c_str(), shown.size() + 1);
+  std::memcpy(&made.address_.bytes, &un, sizeof(un));
+  made.address_.size = sizeof(un);
+  return made;
+}
+
+UnixAddress::~UnixAddress() {
+  if (directory_fd_ >= 0) close(directory_fd_);
+}
+
+Result<int> ListenUnix(const std::string& path, int backlog) {
+  const auto failed = [&](const std::string& reason) {
+    return Status::IoError("cannot listen on " + path + ": " + reason);
+  };
+  const Result<UnixAddress> at = UnixAddress::Of(path);
+  if (!at.ok()) return failed(at.status().message());
+  // The socket of a server that is gone: nobody can listen on it again.
+  struct stat found {};
+  if (lstat(path.c_str(), &found) == 0) {
+    if (!S_ISSOCK(found.st_mode)) return failed("something that is no socket is there; remove it");
+    unlink(path.c_str());
+  }
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  // The mode before listen: until then nobody can connect.
+  if (fd >= 0 && bind(fd, at->address().get(), at->address().size) == 0 &&
+      chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0 && listen(fd, backlog) == 0) {
+    return fd;
+  }
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  return failed(std::generic_category().message(error));
+}
+
 bool IsFromThisHost(int fd) {
-  const std::string peer = PeerOf(fd).host;
+  const std::string peer = RemoteEndOf(fd).host;
   // A connection from another host never has this host's address at the other end. So the machine's
   // own addresses need not be known.
   return !peer.empty() && LocalEndOf(fd).host == peer;
 }
 
-HostPort PeerOf(int fd) {
+HostPort RemoteEndOf(int fd) {
   SocketAddress peer;
   if (getpeername(fd, peer.get(), &peer.size) != 0) return {};
   return ToHostPort(peer);
@@ -126,6 +177,7 @@ std::optional<std::string> AddressInDigits(const std::string& text) {
 }
 
 HostPort ToHostPort(const SocketAddress& address) {
+  if (address.bytes.ss_family == AF_UNIX) return {"unix", 0};
   char text[INET6_ADDRSTRLEN] = "";
   if (address.bytes.ss_family == AF_INET6) {
     const auto v6 = As<sockaddr_in6>(address);
@@ -137,4 +189,4 @@ HostPort ToHostPort(const SocketAddress& address) {
   return {text, ntohs(v4.sin_port)};
 }
 
-}  // namespace nowcalls
+}  // namespace nowcalls::net

@@ -1,4 +1,4 @@
-#include "client/socket.h"
+#include "net/socket.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 #include "support/poll_until.h"
 #include "support/toy_channel.h"
 
-namespace nowcalls::client {
+namespace nowcalls::net {
 namespace {
 
 using testing::kPatienceMs;
@@ -98,7 +98,7 @@ Lookup NameOf(const std::vector<std::string>& ports) {
 TEST_CASE("an address that swallows packets does not hide a good one behind it") {
   const Port swallows(/*full=*/true);
   const Port good(/*full=*/false);
-  const HostPort name{"db.example", 1};
+  const Endpoint name = Endpoint::Tcp({"db.example", 1});
   const auto lookup = NameOf({swallows.number(), swallows.number(), good.number()});
   const Result<Socket> socket = Socket::Connect(name, BoottimeMs() + 3'000, lookup);
   CHECK(socket.status().ToString() == "ok");
@@ -110,7 +110,7 @@ TEST_CASE("a dead address before the good one leaves most of the time, however m
   const auto lookup = NameOf({swallows.number(), good.number()});
   for (const int64_t timeout_ms : {int64_t{200}, int64_t{3'600'000}}) {
     const Result<Socket> socket =
-        Socket::Connect({"db.example", 1}, BoottimeMs() + timeout_ms, lookup);
+        Socket::Connect(Endpoint::Tcp({"db.example", 1}), BoottimeMs() + timeout_ms, lookup);
     CHECK(socket.status().ToString() == "ok");
   }
 }
@@ -124,25 +124,27 @@ TEST_CASE("an address that refuses gives way to the next at once") {
   const Port good(/*full=*/false);
   const auto lookup = NameOf({refuses, refuses, good.number()});
   const Result<Socket> socket =
-      Socket::Connect({"db.example", 1}, BoottimeMs() + kPatienceMs, lookup);
+      Socket::Connect(Endpoint::Tcp({"db.example", 1}), BoottimeMs() + kPatienceMs, lookup);
   CHECK(socket.status().ToString() == "ok");
   const auto nobody = NameOf({refuses, refuses});
   const Status refused =
-      Socket::Connect({"db.example", 1}, BoottimeMs() + kPatienceMs, nobody).status();
+      Socket::Connect(Endpoint::Tcp({"db.example", 1}), BoottimeMs() + kPatienceMs, nobody)
+          .status();
   CHECK(refused.message() == "Connection refused");
 }
 
 TEST_CASE("when no address answers in time the connecting fails") {
   const Port swallows(/*full=*/true);
   const auto lookup = NameOf({swallows.number(), swallows.number()});
-  const Result<Socket> socket = Socket::Connect({"db.example", 1}, BoottimeMs() + 100, lookup);
+  const Result<Socket> socket =
+      Socket::Connect(Endpoint::Tcp({"db.example", 1}), BoottimeMs() + 100, lookup);
   CHECK(socket.status().ToString() == "unavailable: Connection timed out");
 }
 
 TEST_CASE("a channel that holds bytes back and changes them is unseen above the socket") {
   Port port(/*full=*/false);
   Result<Socket> socket =
-      Socket::Connect({"127.0.0.1", port.value()}, BoottimeMs() + 3'000, getaddrinfo,
+      Socket::Connect(Endpoint::Tcp({"127.0.0.1", port.value()}), BoottimeMs() + 3'000, getaddrinfo,
                       ToyChannel::Make(ToyChannel::End::kConnects));
   REQUIRE(socket.status().ToString() == "ok");
   const int64_t deadline_ms = BoottimeMs() + kPatienceMs;
@@ -158,8 +160,11 @@ TEST_CASE("a channel that holds bytes back and changes them is unseen above the 
     CHECK(send(accepted, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   };
 
+  CHECK(other_end.shakes_hands());
   auto received = other_end.Receive(take());
   CHECK(received.bytes.empty());  // A greeting alone.
+  CHECK_FALSE(other_end.shakes_hands());
+  CHECK(other_end.peer() == "toy");
   give(received.reply);
   std::string bytes;
   // What came is the channel's own. The error of an older call is none of this one.
@@ -177,4 +182,4 @@ TEST_CASE("a channel that holds bytes back and changes them is unseen above the 
 }
 
 }  // namespace
-}  // namespace nowcalls::client
+}  // namespace nowcalls::net

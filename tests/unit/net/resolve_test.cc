@@ -1,4 +1,4 @@
-#include "client/resolve.h"
+#include "net/resolve.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-namespace nowcalls::client {
+namespace nowcalls::net {
 namespace {
 
 constexpr int64_t kResolvePatientMs = 30'000;
@@ -23,12 +23,12 @@ int Unreachable(const char* /*host*/, const char* /*port*/, const addrinfo* /*hi
 TEST_CASE("an address in digits is not looked up") {
   for (const char* host : {"127.0.0.1", "::1", "192.0.2.1"}) {
     CAPTURE(host);
-    const auto addresses = Resolve({host, 80}, BoottimeMs() + kResolvePatientMs, Unreachable);
+    const auto addresses = ResolveBefore(BoottimeMs() + kResolvePatientMs, {host, 80}, Unreachable);
     REQUIRE(addresses.ok());
-    CHECK(addresses->get()->ai_socktype == SOCK_STREAM);
+    CHECK(addresses->size() == 1);
   }
   // Even when no time is left.
-  CHECK(Resolve({"127.0.0.1", 80}, BoottimeMs() - 1, Unreachable).ok());
+  CHECK(ResolveBefore(BoottimeMs() - 1, {"127.0.0.1", 80}, Unreachable).ok());
 }
 
 TEST_CASE("a name is looked up with its port") {
@@ -37,16 +37,17 @@ TEST_CASE("a name is looked up with its port") {
     return std::string(host) == "db.example" ? getaddrinfo("127.0.0.7", port, hints, found)
                                              : EAI_NONAME;
   };
-  const auto addresses = Resolve({"db.example", 4711}, BoottimeMs() + kResolvePatientMs, lookup);
+  const auto addresses =
+      ResolveBefore(BoottimeMs() + kResolvePatientMs, {"db.example", 4711}, lookup);
   REQUIRE_MESSAGE(addresses.ok(), addresses.status().ToString());
-  CHECK(addresses->get()->ai_family == AF_INET);
+  CHECK(ToHostPort(addresses->front()).ToString() == "127.0.0.7:4711");
   const Status unknown =
-      Resolve({"other.example", 4711}, BoottimeMs() + kResolvePatientMs, lookup).status();
+      ResolveBefore(BoottimeMs() + kResolvePatientMs, {"other.example", 4711}, lookup).status();
   CHECK(unknown.ToString() == std::string("unavailable: ") + gai_strerror(EAI_NONAME));
 }
 
 TEST_CASE("the machine's own name for itself is found") {
-  CHECK(Resolve({"localhost", 80}, BoottimeMs() + kResolvePatientMs).ok());
+  CHECK(ResolveBefore(BoottimeMs() + kResolvePatientMs, {"localhost", 80}).ok());
 }
 
 TEST_CASE("a name server that is silent does not hold up the caller") {
@@ -61,7 +62,7 @@ TEST_CASE("a name server that is silent does not hold up the caller") {
     return failure;
   };
   const Status status =
-      Resolve({"db.example", 80}, BoottimeMs() + kResolveImpatientMs, silent).status();
+      ResolveBefore(BoottimeMs() + kResolveImpatientMs, {"db.example", 80}, silent).status();
   CHECK(status.ToString() == "unavailable: the lookup of its name took too long");
   // The answer that comes later finds nobody, and is freed.
   speak.set_value();
@@ -69,4 +70,4 @@ TEST_CASE("a name server that is silent does not hold up the caller") {
 }
 
 }  // namespace
-}  // namespace nowcalls::client
+}  // namespace nowcalls::net

@@ -1,4 +1,4 @@
-#include "base/socket_batch.h"
+#include "net/socket_batch.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace nowcalls {
+namespace nowcalls::net {
 namespace {
 
 // Two ends of a connection within the process.
@@ -157,4 +157,4 @@ TEST_CASE("where no ring can be had, all is done without, and the reason is told
 }
 
 }  // namespace
-}  // namespace nowcalls
+}  // namespace nowcalls::net

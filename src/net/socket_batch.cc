@@ -1,4 +1,4 @@
-#include "base/socket_batch.h"
+#include "net/socket_batch.h"
 
 #include <liburing.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace nowcalls {
+namespace nowcalls::net {
 namespace {
 
 constexpr int kReceiveFlags = MSG_DONTWAIT;
@@ -131,4 +131,4 @@ size_t SocketBatch::DoTogether(std::span<Call> calls, int* error) {
   return begun;
 }
 
-}  // namespace nowcalls
+}  // namespace nowcalls::net

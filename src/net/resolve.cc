@@ -1,10 +1,12 @@
-#include "client/resolve.h"
+#include "net/resolve.h"
 
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,8 +16,10 @@
 #include "base/clock.h"
 #include "base/quiet_thread.h"
 
-namespace nowcalls::client {
+namespace nowcalls::net {
 namespace {
+
+using Addresses = std::vector<SocketAddress>;
 
 Result<Addresses> LookUp(const Lookup& lookup, const HostPort& peer, int more_flags) {
   addrinfo hints{};
@@ -25,7 +29,14 @@ Result<Addresses> LookUp(const Lookup& lookup, const HostPort& peer, int more_fl
   const std::string port = std::to_string(peer.port);
   const int failure = lookup(peer.host.c_str(), port.c_str(), &hints, &found);
   if (failure != 0) return Status::Unavailable(gai_strerror(failure));
-  return Addresses(found, &freeaddrinfo);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, &freeaddrinfo);
+  Addresses addresses;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    SocketAddress& address = addresses.emplace_back();
+    std::memcpy(&address.bytes, info->ai_addr, info->ai_addrlen);
+    address.size = info->ai_addrlen;
+  }
+  return addresses;
 }
 
 // Shared by the waiting thread and the lookup; the last one frees it.
@@ -37,7 +48,7 @@ struct Question {
 
 }  // namespace
 
-Result<Addresses> Resolve(const HostPort& peer, int64_t deadline_ms, const Lookup& lookup) {
+Result<Addresses> ResolveBefore(int64_t deadline_ms, const HostPort& peer, const Lookup& lookup) {
   // An address in digits needs neither a lookup nor a thread.
   Result<Addresses> in_digits = LookUp(getaddrinfo, peer, AI_NUMERICHOST);
   if (in_digits.ok()) return in_digits;
@@ -60,4 +71,4 @@ Result<Addresses> Resolve(const HostPort& peer, int64_t deadline_ms, const Looku
   return Status::Unavailable("the lookup of its name took too long");
 }
 
-}  // namespace nowcalls::client
+}  // namespace nowcalls::net

@@ -1,0 +1,18 @@
+#include "net/peer.h"
+
+#include <sys/socket.h>
+
+#include "net/address.h"
+
+namespace nowcalls::net {
+
+Peer PeerOf(int fd, const SocketAddress& address) {
+  if (address.bytes.ss_family != AF_UNIX) return {.name = ToHostPort(address).ToString()};
+  ucred found{};
+  socklen_t size = sizeof(found);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0) return {.name = "unix:0"};
+  return {.name = "unix:" + std::to_string(found.pid),
+          .credentials = UnixCredentials{found.pid, found.uid, found.gid}};
+}
+
+}  // namespace nowcalls::net

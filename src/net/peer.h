@@ -1,0 +1,33 @@
+// Peer: the other end of an accepted connection, as far as it is known.
+//
+// Thread: any.
+#ifndef NOWCALLS_NET_PEER_H_
+#define NOWCALLS_NET_PEER_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+namespace nowcalls::net {
+
+struct SocketAddress;
+
+// Of the process that connected, by the kernel's word (SO_PEERCRED, unix(7)).
+struct UnixCredentials {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+struct Peer {
+  std::string name{};                            // "HOST:PORT"; of a Unix socket "unix:PID".
+  std::optional<UnixCredentials> credentials{};  // Of a Unix socket.
+};
+
+// `address`: as accept4 gave it. A process that is gone already has no credentials.
+Peer PeerOf(int fd, const SocketAddress& address);
+
+}  // namespace nowcalls::net
+
+#endif  // NOWCALLS_NET_PEER_H_
