@@ -87,6 +87,10 @@ void DrawPairs(std::vector<SimRule>* rules, Prng* prng) {
   }
 }
 
+bool NeedsCluster(Sabotage sabotage) {
+  return sabotage == Sabotage::kDeposedAnswers || sabotage == Sabotage::kLastBatchMissed;
+}
+
 // A sabotage that shows at a rare fault alone would cost minutes of seeds that find nothing.
 void Provoke(Sabotage sabotage, FaultPlan* plan) {
   if (sabotage == Sabotage::kUnnoticedReboot) {
@@ -96,7 +100,24 @@ void Provoke(Sabotage sabotage, FaultPlan* plan) {
     plan->sync_every_ms = 1'000;
   } else if (sabotage == Sabotage::kFenceReused) {
     plan->process_every_ms = 1'000;
+  } else if (NeedsCluster(sabotage)) {
+    plan->claim_every_ms = 1'000;
   }
+}
+
+// One seed in three has a cluster. Its nodes are on one machine, which stays up.
+void DrawCluster(WorldOptions* options, Prng* prng) {
+  const bool is_drawn = prng->Below(3) == 0 && options->sabotage != Sabotage::kUnnoticedReboot;
+  if (!is_drawn && !NeedsCluster(options->sabotage)) return;
+  options->nodes = static_cast<size_t>(prng->Between(2, 3));
+  FaultPlan& plan = options->plan;
+  plan.reboot_chance = 0;
+  plan.unsynced = false;
+  plan.sync_every_ms = 0;
+  plan.claim_every_ms = prng->Below(4) == 0 ? 0 : prng->Between(200, 10'000);
+  plan.other_crash_chance = static_cast<uint32_t>(prng->Below(700'000));
+  constexpr int64_t kFollowMs[] = {1, 20, 500, 3'000};
+  plan.follow_ms_max = kFollowMs[prng->Below(std::size(kFollowMs))];
 }
 
 }  // namespace
@@ -139,6 +160,8 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   DrawPairs(&options.rules, &pairs);
   Prng boot_clock(seed ^ 0xb007);
   if (boot_clock.Below(4) == 0) options.plan.boot_step_every_ms = boot_clock.Between(1'000, 20'000);
+  Prng cluster(seed ^ 0xc105);
+  DrawCluster(&options, &cluster);
   Provoke(sabotage, &options.plan);
   return options;
 }

@@ -10,6 +10,7 @@ void FaultInjector::Begin() {
   Every(plan.reset_every_ms, [this] { BreakLink(); });
   Every(plan.clock_step_every_ms, [this] { StepClock(); });
   Every(plan.boot_step_every_ms, [this] { StepBootClock(); });
+  Every(plan.claim_every_ms, [this] { world_->cluster().Depose(prng_.Below(2) == 0); });
   Every(plan.server_stall_every_ms, [this] {
     const int64_t ms_max = world_->options().plan.server_stall_ms_max;
     world_->server().Stall(prng_.Between(1, ms_max) * kMs);
@@ -30,6 +31,9 @@ void FaultInjector::EndProcess() {
   constexpr int64_t kCallsMax = 60;
   const FaultPlan& plan = world_->options().plan;
   const auto calls = static_cast<int>(prng_.Between(0, kCallsMax));
+  if (world_->options().nodes > 1 && prng_.ChancePerMillion(plan.other_crash_chance)) {
+    return world_->cluster().KillOther();
+  }
   if (prng_.ChancePerMillion(plan.terminate_chance)) {
     world_->server().Terminate();
   } else if (prng_.ChancePerMillion(plan.reboot_chance)) {

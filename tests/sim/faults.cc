@@ -9,7 +9,8 @@ constexpr std::array<std::string_view, kFaultCount> kNames = {
     "scan failed", "server stall",  "clock step",
     "reset",       "vanish",        "network stall",
     "split bytes", "slow reader",   "client pause",
-    "client ends", "batches lost",  "boot clock step"};
+    "client ends", "batches lost",  "boot clock step",
+    "deposed",     "standby crash", "crash while recovering"};
 
 // Absent from one seed in three.
 uint32_t Chance(Prng* prng, int64_t parts_max) {

@@ -33,8 +33,11 @@ enum class Fault : uint8_t {
   kClientEnds,              // A client closes its connection, politely or not.
   kBatchesLost,             // A reboot takes batches that were not synced.
   kBootStep,                // The boot clock is set back within one boot.
+  kDeposed,                 // Another node has taken the claim; the last batch may be in the log.
+  kStandbyCrash,            // kill -9 of a node that stands by,
+  kRecoveringCrash,         // or that takes over.
 };
-inline constexpr size_t kFaultCount = 18;
+inline constexpr size_t kFaultCount = 21;
 
 std::string_view FaultName(Fault fault);
 
@@ -72,6 +75,9 @@ struct FaultPlan {
   // with 0, when the system likes to.
   bool unsynced = false;
   int64_t sync_every_ms = 0;
+  // Of a cluster.
+  int64_t claim_every_ms = 0;       // A standby takes the claim of a writer that is well.
+  uint32_t other_crash_chance = 0;  // That the process that ends is of a node that does not lead.
 
   // How long things take when nothing is wrong.
   int64_t network_delay_us_max = 1'000;
@@ -79,6 +85,7 @@ struct FaultPlan {
   uint32_t commit_inline_chance = 0;  // That the loop commits a batch itself.
   uint32_t commit_tail_chance = 0;    // That a batch is done before it is applied.
   int64_t turn_us_max = 100;
+  int64_t follow_ms_max = 1;  // Between two looks of a standby at the log.
 };
 
 FaultPlan DrawFaultPlan(Prng* prng);

@@ -80,6 +80,14 @@ TEST_CASE("a recovery that does not replay the log is found by a token that is g
   CHECK(IsFoundAs("I1", Sabotage::kLogNotReplayed));
 }
 
+TEST_CASE("a writer that answers after it was deposed is found by a token that is gone") {
+  CHECK(IsFoundAs("I1", Sabotage::kDeposedAnswers));
+}
+
+TEST_CASE("a takeover without the last batch is found by a token that is gone") {
+  CHECK(IsFoundAs("I1", Sabotage::kLastBatchMissed));
+}
+
 TEST_CASE("a turn that is not woken for a deadline is found by a token that should have ended") {
   CHECK(IsFoundAs("I7", Sabotage::kLostWake));
 }

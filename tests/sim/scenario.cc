@@ -5,7 +5,7 @@
 namespace nowcalls::sim {
 namespace {
 
-WorldOptions Options(const std::vector<SimRule>& rules) {
+WorldOptions Options(const std::vector<SimRule>& rules, size_t nodes) {
   WorldOptions options;
   options.plan.network_delay_us_max = 1;
   options.plan.commit_us_max = 1;
@@ -15,12 +15,14 @@ WorldOptions Options(const std::vector<SimRule>& rules) {
   options.rules = rules;
   options.keeps_lines = true;
   options.supervised = false;
+  options.nodes = nodes;
   return options;
 }
 
 }  // namespace
 
-Scenario::Scenario(const std::vector<SimRule>& rules) : world_(Options(rules)) {
+Scenario::Scenario(const std::vector<SimRule>& rules, size_t nodes)
+    : world_(Options(rules, nodes)) {
   Start();
   LoadRules(rules);
   Told();
@@ -76,6 +78,15 @@ void Scenario::Kill(bool batch_survives) {
   server().SurviveNext(batch_survives);
   server().Kill();
   server().HoldCommits(false);
+  Settle();
+}
+
+void Scenario::Depose(bool batch_lands) {
+  SimServer& writer = server();
+  world_.cluster().Depose(batch_lands);
+  Pass(20);  // More than a takeover takes.
+  NOWCALLS_CHECK(!writer.runs() && server().runs());
+  writer.HoldCommits(false);
   Settle();
 }
 

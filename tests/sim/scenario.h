@@ -17,7 +17,7 @@ class Scenario {
  public:
   using Lines = std::vector<std::string>;
 
-  explicit Scenario(const std::vector<SimRule>& rules);
+  explicit Scenario(const std::vector<SimRule>& rules, size_t nodes = 1);
   // The oracle has found nothing.
   ~Scenario();
   Scenario(const Scenario&) = delete;
@@ -41,6 +41,8 @@ class Scenario {
   // The process is gone; the batch under way, if there is one, survives or is lost.
   void Kill(bool batch_survives);
   void Start();
+  // Another node takes the claim and leads; the batch under way is in the log or is not.
+  void Depose(bool batch_lands);
   void Terminate();  // And waits for the end.
 
   size_t tokens_in_ledger() { return world_.Dump().tokens.size(); }

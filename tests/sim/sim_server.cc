@@ -4,58 +4,14 @@
 #include <utility>
 
 #include "base/check.h"
-#include "core/books.h"
 #include "node/limits.h"
 #include "sim/lanes.h"
 #include "sim/loading_tables.h"
+#include "sim/sim_process.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
 
 namespace nowcalls::sim {
-namespace {
-
-constexpr engine::ConnectionId kNobody = UINT32_MAX;
-
-}  // namespace
-
-// What ends with the process.
-struct SimServer::Process {
-  Process(recovery::RecoveredLedger recovered, SimServer* driver, Instant now)
-      : ledger(std::move(recovered)),
-        engine(engine::EngineOptions{.limits = ledger.core->books().options().limits,
-                                     .version = "0.1.0",
-                                     .durability = "sync",
-                                     .data_dir = "/data",
-                                     .expire_strategy = "default"},
-               ledger.core.get(), driver, now),
-        turn(&engine, driver, driver) {}
-
-  recovery::RecoveredLedger ledger;
-  engine::Engine engine;
-  node::Turn turn;
-  std::map<engine::ConnectionId, LinkId> links;
-  engine::ConnectionId observer = kNobody;
-  std::string observed;
-
-  // The commit thread.
-  std::optional<ledger::CommitBatch> commit;  // A copy of the batch that is not durable yet.
-  bool applying = false;                      // The batch before it, which is durable.
-  bool commit_held = false;                   // Its commit begins when HoldCommits ends.
-  bool commit_done = false;                   // And the loop does not know yet.
-  bool commit_reported = false;               // By a saboteur, before its time.
-
-  // The scan thread.
-  std::optional<ledger::ScanResult> scanned;
-
-  bool to_read = false;
-  int64_t boottime_max_ms = 0;  // Of what it has read.
-  int64_t busy_until_us = 0;
-  std::optional<int64_t> turn_at_us;
-
-  bool in_turn = false;
-  std::optional<Fault> died_of;  // Within the turn: nothing that it still does is seen.
-};
-
 SimServer::SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed)
     : world_(world), options_(options), prng_(seed) {}
 
@@ -82,15 +38,17 @@ Status SimServer::Start() {
   const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
   if (!world_.saboteur->replays()) world_.store->ForgetUnapplied();
   if (world_.saboteur->hides_reboots()) world_.store->Deny();
+  core::CoreOptions options = options_;
+  options.term = world_.store->log().term();
   Result<recovery::RecoveredLedger> ledger =
-      recovery::Recover(world_.store, &tables, options_, sample);
+      recovery::Recover(world_.store, &tables, options, sample);
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
   first_batch_ = true;
   sync_planned_ = false;
   rebooted_ = ledger->time.has_value() && !ledger->time->same_boot;
   const Instant now = ledger->clock.At(world_.machine->BoottimeMs());
-  process_ = std::make_unique<Process>(*std::move(ledger), this, now);
+  process_ = std::make_unique<Process>(*std::move(ledger), options.term, this, now);
   world_.trace->Add("server: ready with ", process_->ledger.tokens, " tokens, ",
                     process_->ledger.sessions, " sessions", rebooted_ ? ", after a reboot" : "");
   if (watch_.ready) watch_.ready();
@@ -167,9 +125,15 @@ void SimServer::Terminate() {
   world_.faults->Count(Fault::kTerminate);
   world_.trace->Add("server: SIGTERM");
   Hindered(node::kEndMsMax);
+  process_->terminated = true;
   process_->turn.End();
   for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
   RequestTurn(world_.timeline->now_us());
+}
+
+void SimServer::Depose() {
+  process_->turn.OnDeposed();
+  Retire();
 }
 
 void SimServer::Stall(int64_t duration_us) {
@@ -220,7 +184,7 @@ void SimServer::Die(Fault cause) {
 
 void SimServer::Bury(Fault cause) {
   Process& process = *process_;
-  bool survives = process.commit.has_value();
+  bool survives = process.commit.has_value() && Claims();
   if (cause == Fault::kCommitFailed) {
     survives = false;
   } else if (survives && cause != Fault::kCommitFailedWithEffect) {
@@ -241,6 +205,22 @@ void SimServer::Bury(Fault cause) {
   if (watch_.died) watch_.died(/*orderly=*/cause == Fault::kTerminate);
 }
 
+// A writer that was deposed. Of what it knew nothing is left.
+void SimServer::Retire() {
+  NOWCALLS_CHECK(process_->turn.phase() == node::Phase::kDeposed);
+  world_.faults->Count(Fault::kDeposed);
+  world_.trace->Add("server: is deposed in term ", process_->term,
+                    process_->commit.has_value() ? ", with a batch under way" : "");
+  const bool ends = process_->terminated;
+  process_.reset();
+  ++incarnation_;
+  calls_left_ = -1;
+  reboots_ = false;
+  survives_.reset();
+  if (watch_.died) watch_.died(/*orderly=*/false);
+  if (!ends && watch_.deposed) watch_.deposed();
+}
+
 void SimServer::GoDown() {
   if (!world_.saboteur->hides_reboots()) world_.machine->Reboot();
   const size_t at_risk = world_.store->at_risk();
@@ -251,32 +231,6 @@ void SimServer::GoDown() {
   world_.trace->Add("machine: of ", at_risk, " batches that were not synced ", kept, " are left");
   world_.store->Lose(kept);
   if (watch_.lost) watch_.lost();
-}
-
-void SimServer::Write(const ledger::CommitBatch& batch) {
-  Append(batch);
-  world_.store->ApplyAll();
-}
-
-void SimServer::Append(const ledger::CommitBatch& batch) {
-  constexpr uint64_t kBatchesPerSync = 16;
-  NOWCALLS_CHECK(world_.store->Append(batch).ok());
-  if (!world_.plan->unsynced) return;
-  if (std::exchange(first_batch_, false)) return Sync();
-  if (world_.plan->sync_every_ms == 0) {
-    if (prng_.Below(kBatchesPerSync) == 0) Sync();
-  } else if (!std::exchange(sync_planned_, true)) {
-    world_.timeline->After(world_.plan->sync_every_ms * kMs, [this, incarnation = incarnation_] {
-      if (incarnation != incarnation_) return;
-      sync_planned_ = false;
-      Sync();
-    });
-  }
-}
-
-void SimServer::Sync() const {
-  NOWCALLS_CHECK(world_.store->Sync().ok());
-  if (watch_.synced) watch_.synced();
 }
 
 // A loop that is busy, or held up, takes its turn as soon as it can.
@@ -323,8 +277,12 @@ bool SimServer::Poll() {
 
 bool SimServer::TellCommitDone() {
   Process& process = *process_;
-  if (!process.commit_done) return true;
+  if (!process.commit_done && !process.commit_refused) return true;
   if (!Lives()) return false;
+  if (process.commit_refused) {
+    Depose();
+    return false;
+  }
   process.commit_done = false;
   process.turn.OnDurable();
   return true;
@@ -395,6 +353,7 @@ void SimServer::Pump() {
   const int64_t sleep_ms = process.turn.Run();
   process.in_turn = false;
   if (process.died_of) return Bury(*process.died_of);
+  if (process.turn.phase() == node::Phase::kDeposed) return Retire();
   if (process.turn.phase() == node::Phase::kClosed) return Bury(Fault::kTerminate);
   if (!world_.saboteur->wakes()) return;
   // A timer that is due comes with the next poll, not within this one.
@@ -435,92 +394,8 @@ void SimServer::Scan(const ledger::ScanRequest& asked) {
 
 bool SimServer::TakeMoreToRead() { return std::exchange(process_->to_read, false); }
 
-bool SimServer::Commit(const ledger::CommitBatch& batch, bool at_once) {
-  if (!Lives()) return false;
-  Process& process = *process_;
-  // Its end was reported before its time.
-  if (process.commit.has_value()) Write(*std::exchange(process.commit, std::nullopt));
-  const bool free = !process.applying && !hold_commits_;
-  if (free && at_once && world_.plan->sync_every_ms == 0 && !world_.saboteur->replies_early() &&
-      prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
-    return CommitHere(batch);
-  }
-  process.commit = batch;
-  if (world_.saboteur->replies_early()) {
-    process.commit_reported = true;
-    process.commit_done = true;
-    RequestTurn(world_.timeline->now_us());
-  }
-  if (!process.applying) StartCommit();
-  return false;
-}
-
-// As server::CommitThread::CommitHere. The process is ahead of the world by what it took.
-bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
-  Process& process = *process_;
-  process.commit = batch;
-  if (!Lives()) return false;
-  if (Happens(world_.plan->commit_failed_chance)) {
-    Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
-    return false;
-  }
-  Write(batch);
-  world_.trace->Add("server: batch ", batch.number(), " is durable at once, ", batch.records(),
-                    " records");
-  process.commit.reset();
-  ahead_until_us_ = std::max(ahead_until_us_, world_.timeline->now_us()) + DrawCommitUs();
-  process.busy_until_us = std::max(process.busy_until_us, ahead_until_us_);
-  return Lives();
-}
-
-int64_t SimServer::DrawCommitUs() {
-  int64_t duration_us = prng_.Between(1, world_.plan->commit_us_max);
-  if (Happens(world_.plan->commit_slow_chance)) {
-    world_.faults->Count(Fault::kCommitSlow);
-    duration_us += prng_.Between(0, world_.plan->commit_slow_ms_max) * kMs;
-    Hindered(duration_us / kMs);
-  }
-  return duration_us;
-}
-
-void SimServer::StartCommit() {
-  process_->commit_held = hold_commits_;
-  if (hold_commits_) return;
-  world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
-    if (incarnation == incarnation_) FinishCommit();
-  });
-}
-
-void SimServer::FinishCommit() {
-  Process& process = *process_;
-  if (!process.commit.has_value()) return;  // Another took its place, reported before its time.
-  if (Happens(world_.plan->commit_failed_chance)) {
-    return Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
-  }
-  process.applying =
-      !world_.plan->unsynced && prng_.ChancePerMillion(world_.plan->commit_tail_chance);
-  if (process.applying) {
-    NOWCALLS_CHECK(world_.store->Append(*process.commit).ok());
-  } else {
-    Write(*process.commit);
-  }
-  world_.trace->Add("server: batch ", process.commit->number(), " is durable, ",
-                    process.commit->records(), " records");
-  process.commit.reset();
-  if (!std::exchange(process.commit_reported, false)) {
-    process.commit_done = true;
-    RequestTurn(world_.timeline->now_us());
-  }
-  if (!process.applying) return;
-  world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
-    if (incarnation != incarnation_) return;
-    world_.store->ApplyAll();
-    process_->applying = false;
-    if (process_->commit.has_value()) StartCommit();
-  });
-}
-
 void SimServer::Write(std::span<engine::Output> outputs) {
+  NOWCALLS_CHECK(process_->turn.phase() != node::Phase::kDeposed);
   if (process_->in_turn && !Lives()) return;
   for (engine::Output& output : outputs) {
     if (output.to == process_->observer) {

@@ -54,9 +54,10 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
     std::function<void(int64_t by_ms, int64_t stands_ms)>
-        set_back{};                  // The boot clock; `hindered` follows.
-    std::function<void()> synced{};  // All that is in the ledger outlives the machine.
-    std::function<void()> lost{};    // The machine has lost batches; `died` follows.
+        set_back{};                   // The boot clock; `hindered` follows.
+    std::function<void()> synced{};   // All that is in the ledger outlives the machine.
+    std::function<void()> lost{};     // The machine has lost batches; `died` follows.
+    std::function<void()> deposed{};  // After `died`: its node goes on as a standby.
   };
 
   SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed);
@@ -67,7 +68,8 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   // The process is in the middle of a turn that lasts until then: it has seen it, the world not.
   int64_t ahead_until_us() const { return ahead_until_us_; }
 
-  // Not ok: the server refuses to start, and never will. REQUIRES: ahead_until_us() has come.
+  // Leads, with the log's claim if it has one. Not ok: the server refuses to start, and never will.
+  // REQUIRES: ahead_until_us() has come.
   Status Start();
   bool runs() const { return process_ != nullptr; }
   bool rebooted() const { return rebooted_; }  // Since the process before.
@@ -81,6 +83,10 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   void KillSoon(int calls);  // Between two of the next calls of the engine.
   void RebootSoon(int calls);
   void Terminate();  // SIGTERM.
+  // Another node takes the claim at once, and the batch under way, if there is one, has come
+  // before.
+  void Land();
+  void Depose();  // It learns that another node has the claim. REQUIRES: runs().
   void Stall(int64_t duration_us);
   // The machine's boot clock. The ledger's stands still until the boot clock has caught up.
   void StepBootClockBack(int64_t by_ms);
@@ -122,6 +128,7 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   bool connected() const override;
   void CloseStore() override;
   void EndIsLate() override { Die(Fault::kCrash); }
+  void Abandon() override { world_.network->ServerDied(); }
 
   // The result of the request.
   std::string Observe(const wire::OutputBuffer& request);
@@ -137,6 +144,9 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   int64_t DrawCommitUs();
   void StartCommit();
   void FinishCommit();
+  bool Claims() const;
+  void EndRefused();
+  void Retire();
   void Die(Fault cause);
   void Bury(Fault cause);
   void GoDown();

@@ -1,10 +1,10 @@
 // SimStore: the ledger of a simulated server; it outlives the processes.
 //
-// Thread: one at a time. A MemoryLog and MemoryTables, whose steps of one sweep see the tables as
-// they were when the sweep began, as those of RocksStore do. When things take effect is the
-// caller's to say. Batches that were not synced go with the machine, but never one without those
-// behind it. A batch may be in the log before it is applied: a sweep does not find it, and recovery
-// replays it.
+// Thread: one at a time. A SimLog and MemoryTables, whose steps of one sweep see the tables as they
+// were when the sweep began, as those of RocksStore do. In a cluster nodes have the log in common,
+// and tables of their own. When things take effect is the caller's to say. Batches that were not
+// synced go with the machine, but never one without those behind it. A batch may be in the log
+// before it is applied: a sweep does not find it, and recovery replays it.
 #ifndef NOWCALLS_SIM_SIM_STORE_H_
 #define NOWCALLS_SIM_SIM_STORE_H_
 
@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "base/check.h"
-#include "store/memory_log.h"
+#include "sim/sim_log.h"
 #include "store/memory_tables.h"
 #include "store/store.h"
 
@@ -21,13 +21,14 @@ namespace nowcalls::sim {
 
 class SimStore : public store::Store {
  public:
-  // `unsynced`: Append does not sync.
-  SimStore(const ledger::Format& format, bool unsynced)
-      : tables_(format), safe_(format), unsynced_(unsynced) {}
+  // `log` outlives it. `unsynced`: Append does not sync.
+  SimStore(SimLog* log, const ledger::Format& format, bool unsynced)
+      : log_(log), tables_(format), safe_(format), unsynced_(unsynced) {}
 
-  Status Append(const ledger::SealedBatch& batch) override { return log_.Append(batch); }
-  Status Read(uint64_t from, const BatchSink& sink) override { return log_.Read(from, sink); }
-  Status Trim(uint64_t number) override { return log_.Trim(number); }
+  SimLog& log() { return *log_; }
+  Status Append(const ledger::SealedBatch& batch) override { return log_->Append(batch); }
+  Status Read(uint64_t from, const BatchSink& sink) override { return log_->Read(from, sink); }
+  Status Trim(uint64_t number) override { return log_->Trim(number); }
   bool MayLackBatches() const override { return unsynced_ && !denies_; }
   // It says that no batch may lack, from now on.
   void Deny() { denies_ = true; }
@@ -61,19 +62,20 @@ class SimStore : public store::Store {
     NOWCALLS_RETURN_IF_ERROR(Read(safe_.applied() + 1, apply));
     return Trim(tables_.applied());
   }
+  void Copy(const SimStore& other) { tables_ = other.tables_; }
   // What the log has behind the tables is gone.
-  void ForgetUnapplied() { log_.Cut(applied()); }
-  size_t at_risk() const { return unsynced_ ? log_.last() - safe_.applied() : 0; }
+  void ForgetUnapplied() { log_->Cut(applied()); }
+  size_t at_risk() const { return unsynced_ ? log_->last() - safe_.applied() : 0; }
   // The machine goes down: of the batches at risk the first `kept` are left.
   void Lose(size_t kept) {
-    log_.Cut(safe_.applied() + kept);
+    log_->Cut(safe_.applied() + kept);
     NOWCALLS_CHECK(Sync().ok());
     tables_ = safe_;
     view_.reset();
   }
 
  private:
-  store::MemoryLog log_;  // From the older of the two tables on.
+  SimLog* const log_;  // Of a single node: from the older of the two tables on.
   store::MemoryTables tables_;
   store::MemoryTables safe_;  // Up to the last Sync, if `unsynced_`.
   const bool unsynced_;

@@ -41,25 +41,25 @@ Promptness PromptnessOf(const WorldOptions& options) {
 
 World::World(const WorldOptions& options)
     : options_(options),
-      prng_(options.seed ^ 1),
       token_ids_(options.core.token_id_key),
       trace_(&timeline_, options.keeps_lines),
       machine_(&timeline_),
-      store_(ledger::Format{.version = options.format_version,
-                            .token_id_key = options.core.token_id_key},
-             options.plan.unsynced),
       saboteur_(options.sabotage, options.seed ^ 2),
       network_(&timeline_, &options_.plan, &faults_, options.seed ^ 3),
       oracle_(&timeline_, options.grace_ms, LimitsOf(options.core.limits)),
-      server_({.timeline = &timeline_,
-               .trace = &trace_,
-               .plan = &options_.plan,
-               .faults = &faults_,
-               .machine = &machine_,
-               .store = &store_,
-               .network = &network_,
-               .saboteur = &saboteur_},
-              options.core, options.seed ^ 4),
+      cluster_(
+          {.timeline = &timeline_,
+           .trace = &trace_,
+           .plan = &options_.plan,
+           .faults = &faults_,
+           .machine = &machine_,
+           .network = &network_,
+           .saboteur = &saboteur_},
+          {.nodes = options.nodes,
+           .format = {.version = options.format_version, .token_id_key = options.core.token_id_key},
+           .core = options.core,
+           .seed = options.seed,
+           .supervised = options.supervised}),
       admin_(&network_, &oracle_, &trace_),
       rules_(options.rules) {
   for (const SimRule& rule : rules_) {
@@ -68,19 +68,22 @@ World::World(const WorldOptions& options)
       oracle_.calls().AddLane(lane, rule.Window());
     }
   }
-  network_.SetWatch({.arrived = [this] { server_.Arrived(); },
+  network_.SetWatch({.arrived = [this] { server().Arrived(); },
                      .broken = [this](LinkId link) { oracle_.LinkBroken(link); },
                      .settled = [this](LinkId link) { oracle_.LinkSettled(link); }});
   oracle_.calls().SetGuard(options_.core.limits.namespace_qps_max);
   oracle_.SetPromptness(PromptnessOf(options_));
-  server_.SetWatch(
+  cluster_.SetWatch(
       {.died = [this](bool orderly) { OnDied(orderly); },
        .ready = [this] { OnReady(); },
        .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
        .set_back = [this](int64_t by_ms,
                           int64_t stands_ms) { oracle_.ClockSetBack(by_ms, stands_ms); },
        .synced = [this] { oracle_.LedgerSynced(); },
-       .lost = [this] { OnBatchesLost(); }});
+       .lost = [this] { OnBatchesLost(); }},
+      [this](const Status& refused) {
+        oracle_.Violation("I1 a server refuses the ledger that was left: " + refused.ToString());
+      });
 }
 
 SimClient& World::AddClient(const ClientIdentity& identity) {
@@ -142,18 +145,8 @@ std::vector<uint64_t> World::HeldTokens() const {
   return tokens;
 }
 
-void World::StartServer() {
-  if (timeline_.now_us() < server_.ahead_until_us()) {
-    return timeline_.At(server_.ahead_until_us(), [this] { StartServer(); });
-  }
-  const Status started = server_.Start();
-  if (!started.ok()) {
-    oracle_.Violation("I1 the server refuses the ledger that it left: " + started.ToString());
-  }
-}
-
 LedgerDump World::Dump() {
-  store::MemoryTables left = store_.Left();
+  store::MemoryTables left = cluster_.store().Left();
   return DumpLedger(&left);
 }
 
@@ -174,15 +167,13 @@ void World::OnBatchesLost() {
 void World::OnDied(bool orderly) {
   oracle_.ServerDied(Dump().tokens, orderly);
   Verify();
-  if (!options_.supervised) return;
-  timeline_.After(prng_.Between(1, options_.plan.down_ms_max) * kMs, [this] { StartServer(); });
 }
 
 // As nowcalls-admin does it.
 void World::Verify() {
   constexpr uint64_t kProblemsMax = 1;
   Unwatched unwatched;
-  store::MemoryTables left = store_.Left();
+  store::MemoryTables left = cluster_.store().Left();
   const auto summary = backup::Verify(
       &left, kProblemsMax,
       [this](const backup::Problem& problem) {
@@ -194,8 +185,9 @@ void World::Verify() {
 }
 
 void World::OnReady() {
-  oracle_.ServerReady(server_.rebooted(), Dump().tokens, server_.AskFlows());
-  oracle_.calls().Ready(/*clock_jumped=*/server_.rebooted() && machine_.wall_was_set());
+  if (!cluster_.Agrees()) oracle_.Violation("I1 the nodes have different tables");
+  oracle_.ServerReady(server().rebooted(), Dump().tokens, server().AskFlows());
+  oracle_.calls().Ready(/*clock_jumped=*/server().rebooted() && machine_.wall_was_set());
 }
 
 void World::RunUntil(int64_t at_us) {
@@ -204,7 +196,7 @@ void World::RunUntil(int64_t at_us) {
 
 void World::Heal() {
   network_.Heal();
-  server_.Heal();
+  cluster_.Heal();
 }
 
 }  // namespace nowcalls::sim

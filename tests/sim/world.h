@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "core/options.h"
 #include "core/token_ids.h"
+#include "sim/cluster.h"
 #include "sim/faults.h"
 #include "sim/ledger_dump.h"
 #include "sim/machine.h"
@@ -41,8 +42,9 @@ struct WorldOptions {
   std::vector<SimRule> rules{};
   Sabotage sabotage = Sabotage::kNone;
   bool keeps_lines = false;
-  // A server that has died is started by hand.
+  // False: a server that has died is started by hand.
   bool supervised = true;
+  size_t nodes = 1;  // More: a cluster.
 };
 
 class World {
@@ -55,8 +57,8 @@ class World {
   Trace& trace() { return trace_; }
   Network& network() { return network_; }
   Machine& machine() { return machine_; }
-  SimServer& server() { return server_; }
-  SimStore& store() { return store_; }
+  Cluster& cluster() { return cluster_; }
+  SimServer& server() { return cluster_.leader(); }
   // The ledger as a recovery would find it now.
   LedgerDump Dump();
   Oracle& oracle() { return oracle_; }
@@ -79,7 +81,7 @@ class World {
   // Tokens that some client holds.
   std::vector<uint64_t> HeldTokens() const;
 
-  void StartServer();
+  void StartServer() { cluster_.Start(); }
   // Ends early once a promise is broken: what follows from that is noise.
   void RunUntil(int64_t at_us);
   void RunFor(int64_t duration_us) { RunUntil(timeline_.now_us() + duration_us); }
@@ -95,17 +97,15 @@ class World {
   void OnReady();
 
   const WorldOptions options_;
-  Prng prng_;
   const core::TokenIds token_ids_;
   Timeline timeline_;
   Trace trace_;
   FaultCounts faults_;
   Machine machine_;
-  SimStore store_;
   Saboteur saboteur_;
   Network network_;
   Oracle oracle_;
-  SimServer server_;
+  Cluster cluster_;
   SimAdmin admin_;
   std::vector<SimRule> rules_;
   std::vector<std::unique_ptr<SimClient>> clients_;

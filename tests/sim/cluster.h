@@ -1,0 +1,89 @@
+// Cluster: the nodes of one ledger, which of them leads, and the supervisor that starts them.
+//
+// Thread: one at a time. A single node is a server with its ledger. Several are on one machine,
+// each with tables of its own, and have the log in common. Clients find the node that leads. One
+// that is deposed hears of it at its next commit; at the latest when the next one leads, as the end
+// of a lease would tell it.
+#ifndef NOWCALLS_SIM_CLUSTER_H_
+#define NOWCALLS_SIM_CLUSTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/prng.h"
+#include "core/options.h"
+#include "ledger/entities.h"
+#include "nowcalls/status.h"
+#include "sim/sim_log.h"
+#include "sim/sim_server.h"
+#include "sim/sim_standby.h"
+#include "sim/sim_store.h"
+
+namespace nowcalls::sim {
+
+struct ClusterOptions {
+  size_t nodes = 1;
+  ledger::Format format;
+  core::CoreOptions core;
+  uint64_t seed = 0;
+  bool supervised = true;
+};
+
+class Cluster {
+ public:
+  // What `world` points to outlives it, but for the store, which is the node's.
+  Cluster(const ServerWorld& world, const ClusterOptions& options);
+
+  // `watch`: of whichever node leads. `refused`: a node refuses the ledger that was left.
+  void SetWatch(const SimServer::Watch& watch, std::function<void(const Status&)> refused);
+
+  // The node that leads, or did last.
+  SimServer& leader() { return nodes_[leader_]->server; }
+  SimStore& store() { return nodes_[leader_]->store; }
+  // Whether all nodes have the same tables once they have read the log.
+  bool Agrees();
+
+  void Start();
+  // A standby takes the claim of a writer that is well. `lands`: the batch under way was before.
+  void Depose(bool lands);
+  // A node that does not lead.
+  void KillOther();
+  // As SimServer::Heal.
+  void Heal();
+
+ private:
+  struct Node {
+    Node(const ServerWorld& world, SimLog* log, const ClusterOptions& options, size_t number);
+    bool down() const { return !server.runs() && !standby.stands_by() && !standby.recovers(); }
+
+    SimStore store;
+    SimServer server;
+    SimStandby standby;
+    uint64_t term = 0;  // Of its last claim.
+  };
+
+  void StartNode(size_t number);
+  void Lead(size_t number);
+  void Elect();
+  void TakeOver(size_t number);
+  void MissLast(Node* by);
+  void OnDied(size_t number, bool orderly);
+  void Supervise(size_t number);
+  std::vector<size_t> StandingBy() const;
+
+  const ServerWorld world_;
+  const bool supervised_;
+  Prng prng_;
+  SimLog log_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  size_t leader_ = 0;
+  SimServer::Watch watch_;
+  std::function<void(const Status&)> refused_;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_CLUSTER_H_

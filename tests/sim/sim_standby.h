@@ -1,0 +1,58 @@
+// SimStandby: a node of a simulated cluster that does not lead. It follows the log at its own pace.
+//
+// Thread: one at a time. The real node::Standby on the store of its node. It may be killed at any
+// moment: what it has applied is in the tables.
+#ifndef NOWCALLS_SIM_SIM_STANDBY_H_
+#define NOWCALLS_SIM_SIM_STANDBY_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/prng.h"
+#include "node/standby.h"
+#include "nowcalls/status.h"
+#include "sim/faults.h"
+#include "sim/sim_store.h"
+#include "sim/timeline.h"
+
+namespace nowcalls::sim {
+
+class SimStandby {
+ public:
+  struct Watch {
+    std::function<void()> caught_up;               // It has taken over, and read the whole log.
+    std::function<void(const Status&)> refused{};  // The log, or the tables.
+  };
+
+  SimStandby(Timeline* timeline, const FaultPlan* plan, SimStore* store, uint64_t seed)
+      : timeline_(timeline), plan_(plan), store_(store), prng_(seed) {}
+
+  void SetWatch(Watch watch) { watch_ = std::move(watch); }
+
+  void Begin();
+  // Has the claim of `term`. REQUIRES: stands_by().
+  void TakeOver(uint64_t term);
+  void End();  // It leads, or was killed.
+
+  bool stands_by() const { return IsIn(node::Phase::kStandby); }
+  bool recovers() const { return IsIn(node::Phase::kRecovering); }
+
+ private:
+  bool IsIn(node::Phase phase) const { return standby_ && standby_->phase() == phase; }
+  void FollowSoon();
+  void Follow();
+
+  Timeline* const timeline_;
+  const FaultPlan* const plan_;
+  SimStore* const store_;
+  Prng prng_;
+  Watch watch_;
+  std::optional<node::Standby> standby_;
+  uint64_t plans_ = 0;  // Only the last plan to follow counts.
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_SIM_STANDBY_H_
