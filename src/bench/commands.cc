@@ -5,7 +5,7 @@
 
 #include "base/exit_codes.h"
 #include "base/text.h"
-#include "bench/driver.h"
+#include "bench/load_loop.h"
 #include "bench/nowcalls_target.h"
 #include "bench/plan.h"
 #include "bench/process_usage.h"
@@ -56,15 +56,15 @@ std::string LeftBehind(const Options& options) {
 int Measure(const Options& options, Target* target, const Streams& streams) {
   // The load runs on this thread until its end or a signal; the line on a terminal shows how far it
   // is.
-  DriverPlan plan = PlanRun(options);
-  plan.new_protocol = [target](uint32_t lanes) { return target->NewProtocol(lanes); };
+  LoadPlan plan = PlanRun(options);
+  plan.new_dialect = [target](uint32_t lanes) { return target->NewDialect(lanes); };
   StatusLine line(streams.err_is_terminal, streams.err);
   plan.show = [&line](std::string_view text) { line.Show(text); };
-  Driver driver(std::move(plan));
-  const Status run = driver.Run();
+  LoadLoop loop(std::move(plan));
+  const Status run = loop.Run();
   line.Erase();
   if (!run.ok()) return Fail(run, streams);
-  const std::unique_ptr<DriverResult> result = driver.TakeResult();
+  const std::unique_ptr<LoadResult> result = loop.TakeResult();
   const bool json = options.format == Format::kJson;
   const int error = streams.out(json ? ReportJson(options, target->facts(), *result)
                                      : ReportTable(options, target->facts(), *result));
@@ -85,7 +85,7 @@ std::unique_ptr<Target> MakeTarget(const Options& options) {
   return std::make_unique<NowcallsTarget>(options);
 }
 
-Status Judge(const Options& options, const DriverResult& result) {
+Status Judge(const Options& options, const LoadResult& result) {
   if (options.command == Command::kFill && result.granted_ever < options.tokens) {
     return Status::FailedPrecondition("only " + std::to_string(result.granted_ever) + " of " +
                                       std::to_string(options.tokens) + " tokens were granted" +

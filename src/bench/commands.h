@@ -7,7 +7,7 @@
 #include <functional>
 #include <string_view>
 
-#include "bench/driver.h"
+#include "bench/load_loop.h"
 #include "bench/options.h"
 #include "nowcalls/status.h"
 
@@ -23,7 +23,7 @@ struct Streams {
 int Run(const Options& options, const Streams& streams);
 
 // Whether a run did what was asked: fill needs all its tokens, a load at least one grant.
-Status Judge(const Options& options, const DriverResult& result);
+Status Judge(const Options& options, const LoadResult& result);
 
 }  // namespace nowcalls::bench
 

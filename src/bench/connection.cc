@@ -105,7 +105,7 @@ void Connection::OnConnected() {
   connected_ = true;
   Poll(UV_READABLE);
   // The greeting leaves at once: it is not part of the load.
-  protocol_->Greet(&out_);
+  dialect_->Greet(&out_);
   SendNow(channel_->Send(out_.view()));
 }
 
@@ -183,10 +183,10 @@ size_t Connection::TakeAnswers(std::string_view bytes, const Moment& now) {
   std::string_view input = bytes;
   Answer answer;
   while (open_ && !input.empty()) {
-    const Protocol::Outcome outcome = protocol_->Take(&input, &answer);
-    if (outcome == Protocol::Outcome::kIncomplete) break;
-    if (outcome == Protocol::Outcome::kInvalid) {
-      Lose(Status::Unavailable("brought an answer that is not understood: " + protocol_->error()));
+    const Dialect::Outcome outcome = dialect_->Take(&input, &answer);
+    if (outcome == Dialect::Outcome::kIncomplete) break;
+    if (outcome == Dialect::Outcome::kInvalid) {
+      Lose(Status::Unavailable("brought an answer that is not understood: " + dialect_->error()));
     } else if (!greeted_) {
       TakeGreeting(answer);
     } else if (!owner_->OnAnswer(this, answer, now)) {

@@ -1,6 +1,6 @@
 // Connection: one connection of a load.
 //
-// Thread: the loop's. The driver frees it after the loop. Answers of one receive share one time.
+// Thread: the loop's. LoadLoop frees it. Answers of one receive share one time.
 // All bytes pass a net::Channel.
 #ifndef NOWCALLS_BENCH_CONNECTION_H_
 #define NOWCALLS_BENCH_CONNECTION_H_
@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "bench/protocol.h"
+#include "bench/dialect.h"
 #include "bench/workload.h"
 #include "net/channel.h"
 #include "net/socket_turn.h"
@@ -37,10 +37,10 @@ class Connection final : public net::SocketTurn::Socket {
     virtual void OnLost(Connection* connection, const Status& reason) = 0;
   };
 
-  Connection(uint32_t number, std::unique_ptr<Protocol> protocol,
+  Connection(uint32_t number, std::unique_ptr<Dialect> dialect,
              std::unique_ptr<net::Channel> channel, net::SocketTurn* turn, Owner* owner)
       : number_(number),
-        protocol_(std::move(protocol)),
+        dialect_(std::move(dialect)),
         channel_(std::move(channel)),
         turn_(turn),
         owner_(owner) {}
@@ -60,7 +60,7 @@ class Connection final : public net::SocketTurn::Socket {
   void Sent(ssize_t result, std::string_view bytes) override;
 
   uint32_t number() const { return number_; }
-  Protocol* protocol() { return protocol_.get(); }
+  Dialect* dialect() { return dialect_.get(); }
   wire::OutputBuffer* out() { return &out_; }
 
  private:
@@ -79,7 +79,7 @@ class Connection final : public net::SocketTurn::Socket {
   void LoseBy(ssize_t error);
 
   const uint32_t number_;
-  const std::unique_ptr<Protocol> protocol_;
+  const std::unique_ptr<Dialect> dialect_;
   const std::unique_ptr<net::Channel> channel_;
   net::SocketTurn* const turn_;
   Owner* const owner_;
@@ -89,7 +89,7 @@ class Connection final : public net::SocketTurn::Socket {
   bool connected_ = false;
   bool greeted_ = false;
   bool readable_ = false;   // As the turn was told.
-  wire::OutputBuffer out_;  // Of the protocol.
+  wire::OutputBuffer out_;  // Of the dialect.
   std::string unsent_;      // For the socket, which did not take it at once.
   std::string rest_;        // The beginning of an answer that has not come whole.
 };

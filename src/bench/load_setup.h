@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/dialect.h"
 #include "bench/options.h"
-#include "bench/protocol.h"
 #include "nowcalls/param.h"
 
 namespace nowcalls::bench {

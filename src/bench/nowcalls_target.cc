@@ -73,7 +73,7 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
                             options_.operation == Operation::kAcquire ? 0 : 1, HasValues()),
                   client->get()));
   }
-  auto setup = std::make_shared<NowcallsProtocol::Setup>();
+  auto setup = std::make_shared<NowcallsDialect::Setup>();
   setup->flows = flows;
   setup->name_space = options_.name_space;
   setup->operation = options_.operation;
@@ -136,9 +136,9 @@ Status NowcallsTarget::LoadRules(const std::string& name_space, const std::strin
                              "NS, and flow ids that no other has with --first-flow ID"};
 }
 
-std::unique_ptr<Protocol> NowcallsTarget::NewProtocol(uint32_t /*lanes*/) {
-  if (options_.language == Language::kSentinel) return std::make_unique<SentinelProtocol>(setup_);
-  return std::make_unique<NowcallsProtocol>(setup_);
+std::unique_ptr<Dialect> NowcallsTarget::NewDialect(uint32_t /*lanes*/) {
+  if (options_.language == Language::kSentinel) return std::make_unique<SentinelDialect>(setup_);
+  return std::make_unique<NowcallsDialect>(setup_);
 }
 
 Status NowcallsTarget::CleanUp() {

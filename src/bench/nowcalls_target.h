@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/nowcalls_protocol.h"
-#include "bench/sentinel_protocol.h"
+#include "bench/nowcalls_dialect.h"
+#include "bench/sentinel_dialect.h"
 #include "bench/target.h"
 #include "client/blocking_client.h"
 
@@ -24,7 +24,7 @@ class NowcallsTarget : public Target {
   explicit NowcallsTarget(const Options& options) : options_(options) {}
 
   Status Prepare(const std::vector<Flow>& flows) override;
-  std::unique_ptr<Protocol> NewProtocol(uint32_t lanes) override;
+  std::unique_ptr<Dialect> NewDialect(uint32_t lanes) override;
   Status CleanUp() override;
 
  private:
@@ -38,7 +38,7 @@ class NowcallsTarget : public Target {
   Options options_;
   double timeout_factor_ = 2;        // A token lives for its rule's resourceTimeout times this.
   std::vector<std::string> loaded_;  // Namespaces.
-  std::shared_ptr<NowcallsProtocol::Setup> setup_;
+  std::shared_ptr<NowcallsDialect::Setup> setup_;
 };
 
 // Sentinel's JSON of flows[begin..end): ParamFlowRules if `by_value`, else FlowRules. A token lives

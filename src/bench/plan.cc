@@ -46,8 +46,8 @@ uint32_t LanesOf(const Options& options) {
   return options.in_flight + static_cast<uint32_t>(std::ceil(held));
 }
 
-DriverPlan PlanRun(const Options& options) {
-  DriverPlan plan;
+LoadPlan PlanRun(const Options& options) {
+  LoadPlan plan;
   plan.peer = options.target.peer;
   plan.connections = options.connections;
   plan.duration_ns = options.duration_ms * kMsNs;

@@ -1,4 +1,4 @@
-// The plans of driver and target.
+// The plans of loop and target.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_PLAN_H_
@@ -6,17 +6,17 @@
 
 #include <vector>
 
-#include "bench/driver.h"
+#include "bench/dialect.h"
+#include "bench/load_loop.h"
 #include "bench/options.h"
-#include "bench/protocol.h"
 
 namespace nowcalls::bench {
 
 // The load's flows, then that of expiring tokens, if any.
 std::vector<Flow> PlanFlows(const Options& options);
 
-// All but new_protocol and show.
-DriverPlan PlanRun(const Options& options);
+// All but new_dialect and show.
+LoadPlan PlanRun(const Options& options);
 
 // Lanes of a connection for `in_flight` requests beside held tokens.
 uint32_t LanesOf(const Options& options);

@@ -86,15 +86,15 @@ Status RedisTarget::Prepare(const std::vector<Flow>& flows) {
   if (!sha.ok()) return sha.status().WithContext("the script cannot be loaded");
   if (sha->size() != 1) return Status::Unavailable("SCRIPT LOAD answered no name of the script");
   for (const Flow& flow : flows) {
-    keys_.push_back(RedisProtocol::KeyOf(options_.name_space, flow.id));
+    keys_.push_back(RedisDialect::KeyOf(options_.name_space, flow.id));
   }
-  setup_ = std::make_shared<RedisProtocol::Setup>(flows, options_.name_space, sha->front(),
-                                                  RandomBits128()[0]);
+  setup_ = std::make_shared<RedisDialect::Setup>(flows, options_.name_space, sha->front(),
+                                                 RandomBits128()[0]);
   return {};
 }
 
-std::unique_ptr<Protocol> RedisTarget::NewProtocol(uint32_t lanes) {
-  return std::make_unique<RedisProtocol>(setup_, lanes);
+std::unique_ptr<Dialect> RedisTarget::NewDialect(uint32_t lanes) {
+  return std::make_unique<RedisDialect>(setup_, lanes);
 }
 
 Status RedisTarget::CleanUp() {

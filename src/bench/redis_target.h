@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/redis_protocol.h"
+#include "bench/redis_dialect.h"
 #include "bench/target.h"
 #include "net/socket.h"
 
@@ -19,7 +19,7 @@ class RedisTarget : public Target {
   explicit RedisTarget(const Options& options) : options_(options) {}
 
   Status Prepare(const std::vector<Flow>& flows) override;
-  std::unique_ptr<Protocol> NewProtocol(uint32_t lanes) override;
+  std::unique_ptr<Dialect> NewDialect(uint32_t lanes) override;
   Status CleanUp() override;
 
  private:
@@ -28,7 +28,7 @@ class RedisTarget : public Target {
 
   Options options_;
   std::vector<std::string> keys_;
-  std::shared_ptr<RedisProtocol::Setup> setup_;
+  std::shared_ptr<RedisDialect::Setup> setup_;
 };
 
 // "7.0.15" of a line "redis_version:7.0.15"; empty: no such line.

@@ -6,18 +6,16 @@
 
 #include <string>
 
-#include "bench/driver.h"
+#include "bench/load_loop.h"
 #include "bench/options.h"
 #include "bench/target.h"
 
 namespace nowcalls::bench {
 
 // For a terminal.
-std::string ReportTable(const Options& options, const ServerFacts& facts,
-                        const DriverResult& result);
+std::string ReportTable(const Options& options, const ServerFacts& facts, const LoadResult& result);
 // One JSON object and a newline; latencies in us.
-std::string ReportJson(const Options& options, const ServerFacts& facts,
-                       const DriverResult& result);
+std::string ReportJson(const Options& options, const ServerFacts& facts, const LoadResult& result);
 
 }  // namespace nowcalls::bench
 

@@ -101,7 +101,7 @@ Json SecondsJson(const std::vector<SecondRow>& seconds) {
   return rows;
 }
 
-Json ServerUsageJson(int64_t pid, const DriverResult& result) {
+Json ServerUsageJson(int64_t pid, const LoadResult& result) {
   if (!result.before.server || !result.after.server) return nullptr;
   return {{"pid", pid},
           {"cpu_s", result.after.server->cpu_s - result.before.server->cpu_s},
@@ -111,8 +111,7 @@ Json ServerUsageJson(int64_t pid, const DriverResult& result) {
 
 }  // namespace
 
-std::string ReportJson(const Options& options, const ServerFacts& facts,
-                       const DriverResult& result) {
+std::string ReportJson(const Options& options, const ServerFacts& facts, const LoadResult& result) {
   const uint64_t operations = Sum(result.seconds).operations();
   Json json = {{"nowcalls_bench", NOWCALLS_VERSION},
                {"command", CommandName(options.command)},

@@ -113,7 +113,7 @@ std::string LatencyLines(const Recorder& recorder) {
          QuantilesLine("send delay", recorder.send_delay());
 }
 
-std::string UsageLines(const DriverResult& result) {
+std::string UsageLines(const LoadResult& result) {
   const double counted_s = Seconds(result.counted_ns);
   const auto line = [&](const char* who, double cpu_s) {
     return Printed("  %s CPU %.2f s (%.0f %%)", who, cpu_s, 100 * cpu_s / counted_s);
@@ -135,7 +135,7 @@ std::string UsageLines(const DriverResult& result) {
 }  // namespace
 
 std::string ReportTable(const Options& options, const ServerFacts& facts,
-                        const DriverResult& result) {
+                        const LoadResult& result) {
   std::string text = options.target.ToString() + ", version " + facts.version + ", durability " +
                      facts.durability + "\n";
   text += LoopLine(options);

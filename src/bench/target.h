@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/dialect.h"
 #include "bench/options.h"
-#include "bench/protocol.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::bench {
@@ -30,7 +30,7 @@ class Target {
   const ServerFacts& facts() const { return facts_; }
 
   // At most `lanes` requests in flight. REQUIRES: Prepare was ok.
-  virtual std::unique_ptr<Protocol> NewProtocol(uint32_t lanes) = 0;
+  virtual std::unique_ptr<Dialect> NewDialect(uint32_t lanes) = 0;
 
   // Undoes Prepare.
   virtual Status CleanUp() = 0;

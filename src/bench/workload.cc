@@ -8,9 +8,9 @@
 
 namespace nowcalls::bench {
 
-void Workload::AddConnection(Protocol* protocol, wire::OutputBuffer* out) {
+void Workload::AddConnection(Dialect* dialect, wire::OutputBuffer* out) {
   Connection connection;
-  connection.protocol = protocol;
+  connection.dialect = dialect;
   connection.out = out;
   connection.lanes.resize(options_.lanes);
   connection.free.resize(options_.lanes);
@@ -174,7 +174,7 @@ void Workload::StartCycle(uint32_t connection, int64_t intended_ns, const Moment
   // The state comes before the request: the answer must find it.
   lane = {intended_ns, 0, flows_.Next(), LaneState::kAcquiring};
   recorder_->Started(intended_ns, now.ns);
-  at.protocol->Acquire(number, lane.flow, now.wall_ms, at.out);
+  at.dialect->Acquire(number, lane.flow, now.wall_ms, at.out);
   Touch(connection);
 }
 
@@ -192,7 +192,7 @@ void Workload::Release(uint32_t connection, uint32_t lane, int64_t intended_ns, 
   held.intended_ns = intended_ns;
   held.state = LaneState::kReleasing;
   recorder_->Started(intended_ns, now.ns);
-  at.protocol->Release(lane, held.flow, held.token, at.out);
+  at.dialect->Release(lane, held.flow, held.token, at.out);
   Touch(connection);
 }
 

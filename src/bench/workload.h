@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "bench/dialect.h"
 #include "bench/flow_picker.h"
 #include "bench/moment.h"
-#include "bench/protocol.h"
 #include "bench/recorder.h"
 #include "wire/output_buffer.h"
 
@@ -42,7 +42,7 @@ class Workload {
         recorder_(recorder) {}
 
   // Numbered from 0, all before Start. Both pointers outlive the load.
-  void AddConnection(Protocol* protocol, wire::OutputBuffer* out);
+  void AddConnection(Dialect* dialect, wire::OutputBuffer* out);
   void Start(const Moment& now);
 
   // Sends what is due.
@@ -94,7 +94,7 @@ class Workload {
     LaneState state = LaneState::kFree;
   };
   struct Connection {
-    Protocol* protocol = nullptr;
+    Dialect* dialect = nullptr;
     wire::OutputBuffer* out = nullptr;
     std::vector<Lane> lanes;
     std::vector<uint32_t> free;

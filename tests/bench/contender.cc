@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "bench/interruption.h"
-#include "bench/redis_protocol.h"
+#include "bench/redis_dialect.h"
 #include "bench/redis_target.h"
 #include "bench/resp.h"
 #include "net/socket.h"

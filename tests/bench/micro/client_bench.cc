@@ -11,9 +11,9 @@
 #include "base/check.h"
 #include "bench/flow_picker.h"
 #include "bench/micro/items.h"
-#include "bench/nowcalls_protocol.h"
+#include "bench/nowcalls_dialect.h"
 #include "bench/recorder.h"
-#include "bench/redis_protocol.h"
+#include "bench/redis_dialect.h"
 #include "bench/workload.h"
 #include "wire/messages.h"
 #include "wire/splitter.h"
@@ -21,7 +21,7 @@
 namespace nowcalls::microbench {
 namespace {
 
-using bench::Protocol;
+using bench::Dialect;
 
 constexpr int64_t kTurnNs = 500'000;  // From one batch of answers to the next.
 
@@ -31,11 +31,11 @@ const std::vector<bench::Flow>& Flows() {
 }
 
 struct Nowcalls {
-  static std::unique_ptr<Protocol> NewProtocol(uint32_t /*lanes*/) {
+  static std::unique_ptr<Dialect> NewDialect(uint32_t /*lanes*/) {
     static const auto setup =
-        std::make_shared<bench::NowcallsProtocol::Setup>(bench::NowcallsProtocol::Setup{
+        std::make_shared<bench::NowcallsDialect::Setup>(bench::NowcallsDialect::Setup{
             {Flows(), "bench"}, {}, /*next_request_id=*/1'000'000'000'000});
-    return std::make_unique<bench::NowcallsProtocol>(setup);
+    return std::make_unique<bench::NowcallsDialect>(setup);
   }
 
   // Grants and releases whatever it is asked for.
@@ -63,10 +63,10 @@ struct Nowcalls {
 };
 
 struct Redis {
-  static std::unique_ptr<Protocol> NewProtocol(uint32_t lanes) {
-    static const auto setup = std::make_shared<bench::RedisProtocol::Setup>(
+  static std::unique_ptr<Dialect> NewDialect(uint32_t lanes) {
+    static const auto setup = std::make_shared<bench::RedisDialect::Setup>(
         Flows(), "bench", "0123456789abcdef0123456789abcdef01234567", 0x1122334455667788);
-    return std::make_unique<bench::RedisProtocol>(setup, lanes);
+    return std::make_unique<bench::RedisDialect>(setup, lanes);
   }
 
   // Every lane has asked something.
@@ -87,8 +87,8 @@ class LoadedClient {
                   bench::FlowPicker(0, 1, bench::FlowDistribution::kRoundRobin, 0), &recorder_) {
     recorder_.Count(0, INT64_MAX);
     for (uint32_t i = 0; i < out_.size(); ++i) {
-      protocols_.push_back(Server::NewProtocol(lanes));
-      workload_.AddConnection(protocols_[i].get(), &out_[i]);
+      dialects_.push_back(Server::NewDialect(lanes));
+      workload_.AddConnection(dialects_[i].get(), &out_[i]);
     }
     workload_.Start(now_);
   }
@@ -106,7 +106,7 @@ class LoadedClient {
     for (uint32_t i = 0; i < out_.size(); ++i) {
       std::string_view input = answers_[i].view();
       bench::Answer answer;
-      while (protocols_[i]->Take(&input, &answer) == Protocol::Outcome::kAnswer) {
+      while (dialects_[i]->Take(&input, &answer) == Dialect::Outcome::kAnswer) {
         NOWCALLS_CHECK(workload_.OnAnswer(i, answer, now_));
       }
       NOWCALLS_CHECK(input.empty());
@@ -125,7 +125,7 @@ class LoadedClient {
   bench::Recorder recorder_;
   bench::Workload workload_;
   bench::Moment now_{0, 1'700'000'000'000};
-  std::vector<std::unique_ptr<Protocol>> protocols_;
+  std::vector<std::unique_ptr<Dialect>> dialects_;
 };
 
 template <typename Server>

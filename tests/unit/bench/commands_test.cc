@@ -10,15 +10,15 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-std::unique_ptr<DriverResult> Refused(uint64_t by_level, uint64_t by_disk) {
-  auto result = std::make_unique<DriverResult>();
+std::unique_ptr<LoadResult> Refused(uint64_t by_level, uint64_t by_disk) {
+  auto result = std::make_unique<LoadResult>();
   result->load.Count(0, kSecond);
   for (uint64_t i = 0; i < by_level; ++i) result->load.Refused(RefusedBy::kLevel, 1, 2);
   for (uint64_t i = 0; i < by_disk; ++i) result->load.Refused(RefusedBy::kDiskLow, 1, 2);
   return result;
 }
 
-std::string Judged(const Options& options, DriverResult* result) {
+std::string Judged(const Options& options, LoadResult* result) {
   result->seconds = result->load.TakeSeconds(kSecond);
   return Judge(options, *result).message();
 }

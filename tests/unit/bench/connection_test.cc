@@ -22,7 +22,7 @@ using server::TestLoop;
 using testing::ToyChannel;
 
 // Every message is a letter: "h" greets and is answered "H"; "G" is a grant.
-class LetterProtocol final : public Protocol {
+class LetterDialect final : public Dialect {
  public:
   void Greet(wire::OutputBuffer* out) override { out->Append("h"); }
   void Acquire(uint32_t, uint32_t, int64_t, wire::OutputBuffer*) override {}
@@ -41,7 +41,7 @@ class LetterProtocol final : public Protocol {
 class Ends final : public Connection::Owner {
  public:
   Ends(std::unique_ptr<net::Channel> channel, std::unique_ptr<net::Channel> other_end)
-      : connection_(0, std::make_unique<LetterProtocol>(), std::move(channel), &turn_, this),
+      : connection_(0, std::make_unique<LetterDialect>(), std::move(channel), &turn_, this),
         other_end_(std::move(other_end)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;

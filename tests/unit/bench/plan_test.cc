@@ -23,7 +23,7 @@ TEST_CASE("the flow of tokens that expire stands behind those of the load") {
   CHECK(flows[2].client_offline_ms == 2'000);  // What a load leaves behind goes with it.
   CHECK(flows[3].id == 53);
   CHECK(flows[3].lifetime_ms == 300);
-  const DriverPlan plan = PlanRun(options);
+  const LoadPlan plan = PlanRun(options);
   CHECK(plan.expire_flow == 3);
   CHECK(plan.expire_rate == 10);
 }
@@ -31,7 +31,7 @@ TEST_CASE("the flow of tokens that expire stands behind those of the load") {
 TEST_CASE("half of an open loop's operations are acquires") {
   Options options;
   options.rate = 1000;
-  const DriverPlan plan = PlanRun(options);
+  const LoadPlan plan = PlanRun(options);
   REQUIRE(plan.workload.has_value());
   CHECK(plan.workload->arrivals_per_s == 500);
   CHECK(plan.workload->release);
@@ -58,7 +58,7 @@ TEST_CASE("fill keeps its tokens for as long as it was told, and is done after t
   CHECK(PlanFlows(options).at(0).client_offline_ms == 0);
   options.client_offline_ms = 300;
   CHECK(PlanFlows(options).at(0).client_offline_ms == 300);
-  const DriverPlan plan = PlanRun(options);
+  const LoadPlan plan = PlanRun(options);
   CHECK(plan.workload->cycles_max == 1000);
   CHECK_FALSE(plan.workload->release);
   CHECK(plan.warm_up_ns == 0);

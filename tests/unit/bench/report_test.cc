@@ -16,8 +16,8 @@ constexpr int64_t kReportedSecond = 1'000'000'000;
 constexpr int64_t kReportedMs = 1'000'000;
 
 // Two seconds: three grants of 1, 2 and 3 ms, two releases of 4 ms, a refusal and an error.
-std::unique_ptr<DriverResult> SomeResult() {
-  auto result = std::make_unique<DriverResult>();
+std::unique_ptr<LoadResult> SomeResult() {
+  auto result = std::make_unique<LoadResult>();
   Recorder& load = result->load;
   load.Count(0, 2 * kReportedSecond);
   for (int64_t i = 1; i <= 3; ++i) load.Granted(100, 100 + i * kReportedMs);

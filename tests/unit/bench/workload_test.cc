@@ -20,9 +20,9 @@ struct Request {
 };
 
 // Writes down what it is asked for.
-class NotingProtocol : public Protocol {
+class NotingDialect : public Dialect {
  public:
-  NotingProtocol(uint32_t connection, std::vector<Request>* requests)
+  NotingDialect(uint32_t connection, std::vector<Request>* requests)
       : connection_(connection), requests_(requests) {}
   void Greet(wire::OutputBuffer* /*out*/) override {}
   void Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
@@ -50,8 +50,8 @@ class Stage {
         workload(options, FlowPicker(0, flows, FlowDistribution::kRoundRobin, 0), recorder.get()) {
     recorder->Count(0, 1000 * kMs);
     for (uint32_t i = 0; i < connections; ++i) {
-      protocols_.push_back(std::make_unique<NotingProtocol>(i, &requests));
-      workload.AddConnection(protocols_.back().get(), &out_);
+      dialects_.push_back(std::make_unique<NotingDialect>(i, &requests));
+      workload.AddConnection(dialects_.back().get(), &out_);
     }
   }
 
@@ -79,7 +79,7 @@ class Stage {
 
  private:
   wire::OutputBuffer out_;
-  std::vector<std::unique_ptr<NotingProtocol>> protocols_;
+  std::vector<std::unique_ptr<NotingDialect>> dialects_;
 };
 
 WorkloadOptions Closed(uint32_t lanes, int64_t hold_ms = 0) {

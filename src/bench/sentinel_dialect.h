@@ -1,23 +1,23 @@
-// SentinelProtocol: frames of Sentinel's clients (wire/SENTINEL.md).
+// SentinelDialect: frames of Sentinel's clients (wire/SENTINEL.md).
 //
 // Thread: one at a time. xid = 2 x lane, + 1 of a release. Calls a second are never released.
-#ifndef NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_
-#define NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_
+#ifndef NOWCALLS_BENCH_SENTINEL_DIALECT_H_
+#define NOWCALLS_BENCH_SENTINEL_DIALECT_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "bench/dialect.h"
 #include "bench/load_setup.h"
-#include "bench/protocol.h"
 #include "wire/sentinel/client_frames.h"
 
 namespace nowcalls::bench {
 
-class SentinelProtocol : public Protocol {
+class SentinelDialect : public Dialect {
  public:
-  explicit SentinelProtocol(std::shared_ptr<LoadSetup> setup) : setup_(std::move(setup)) {}
+  explicit SentinelDialect(std::shared_ptr<LoadSetup> setup) : setup_(std::move(setup)) {}
 
   void Greet(wire::OutputBuffer* out) override;
   void Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) override;
@@ -33,4 +33,4 @@ class SentinelProtocol : public Protocol {
 
 }  // namespace nowcalls::bench
 
-#endif  // NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_
+#endif  // NOWCALLS_BENCH_SENTINEL_DIALECT_H_

@@ -1,8 +1,8 @@
-// NowcallsProtocol: MessagePack-RPC (wire/PROTOCOL.md).
+// NowcallsDialect: MessagePack-RPC (wire/PROTOCOL.md).
 //
 // Thread: one at a time. msgid = 2 x lane, + 1 of a release. Calls a second are never released.
-#ifndef NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
-#define NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
+#ifndef NOWCALLS_BENCH_NOWCALLS_DIALECT_H_
+#define NOWCALLS_BENCH_NOWCALLS_DIALECT_H_
 
 #include <cstdint>
 #include <memory>
@@ -10,22 +10,22 @@
 #include <string>
 
 #include "base/limits.h"
+#include "bench/dialect.h"
 #include "bench/load_setup.h"
-#include "bench/protocol.h"
 #include "nowcalls/status.h"
 #include "wire/client_messages.h"
 #include "wire/splitter.h"
 
 namespace nowcalls::bench {
 
-class NowcallsProtocol : public Protocol {
+class NowcallsDialect : public Dialect {
  public:
   struct Setup : LoadSetup {
     std::optional<std::string> client_id;
     // Of the next acquire, counted up from a random number; 0: acquires have none.
     uint64_t next_request_id = 0;
   };
-  explicit NowcallsProtocol(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
+  explicit NowcallsDialect(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
 
   void Greet(wire::OutputBuffer* out) override;
   void Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) override;
@@ -49,4 +49,4 @@ class NowcallsProtocol : public Protocol {
 
 }  // namespace nowcalls::bench
 
-#endif  // NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
+#endif  // NOWCALLS_BENCH_NOWCALLS_DIALECT_H_

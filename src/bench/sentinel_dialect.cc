@@ -1,4 +1,4 @@
-#include "bench/sentinel_protocol.h"
+#include "bench/sentinel_dialect.h"
 
 namespace nowcalls::bench {
 namespace {
@@ -9,12 +9,12 @@ constexpr uint32_t kGreetXid = UINT32_MAX;
 
 }  // namespace
 
-void SentinelProtocol::Greet(wire::OutputBuffer* out) {
+void SentinelDialect::Greet(wire::OutputBuffer* out) {
   wire::sentinel::EncodePingRequest(kGreetXid, setup_->name_space, out);
 }
 
-void SentinelProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
-                               wire::OutputBuffer* out) {
+void SentinelDialect::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
+                              wire::OutputBuffer* out) {
   const uint32_t xid = 2 * lane;
   const int64_t id = setup_->flows[flow].id;
   switch (setup_->operation) {
@@ -29,12 +29,12 @@ void SentinelProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/
   }
 }
 
-void SentinelProtocol::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,
-                               wire::OutputBuffer* out) {
+void SentinelDialect::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,
+                              wire::OutputBuffer* out) {
   wire::sentinel::EncodeTokenRequest(2 * lane + 1, RequestType::kRelease, token, out);
 }
 
-Protocol::Outcome SentinelProtocol::Take(std::string_view* input, Answer* answer) {
+Dialect::Outcome SentinelDialect::Take(std::string_view* input, Answer* answer) {
   wire::sentinel::Response response;
   switch (wire::sentinel::TakeResponse(input, &response)) {
     case wire::sentinel::Answer::kIncomplete: return Outcome::kIncomplete;
@@ -46,7 +46,7 @@ Protocol::Outcome SentinelProtocol::Take(std::string_view* input, Answer* answer
 }
 
 // A call that may be made after a wait has passed. Frames do not say which limit refused.
-void SentinelProtocol::Read(const wire::sentinel::Response& response, Answer* answer) {
+void SentinelDialect::Read(const wire::sentinel::Response& response, Answer* answer) {
   answer->lane = response.xid / 2;
   const bool of_token = response.type == static_cast<int8_t>(RequestType::kAcquire);
   switch (response.status) {

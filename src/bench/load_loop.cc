@@ -1,4 +1,4 @@
-#include "bench/driver.h"
+#include "bench/load_loop.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -40,7 +40,7 @@ Status AllowOpenFiles(uint64_t files) {
 
 }  // namespace
 
-Status Driver::Run() {
+Status LoadLoop::Run() {
   // Happy path: the sockets are allowed, the server is found, all connections are opened and
   // greeted (OnGreeted), the load starts (Start), is counted after the warm-up (BeginCounting)
   // until its end (EndCounting), and the last answers are awaited (CheckDone).
@@ -67,7 +67,7 @@ Status Driver::Run() {
   return status_;
 }
 
-void Driver::MakeConnections(uint32_t connections) {
+void LoadLoop::MakeConnections(uint32_t connections) {
   if (plan_.workload) workload_.emplace(*plan_.workload, plan_.flows, &result_->load);
   if (plan_.expire_rate > 0) {
     // Tokens that expire come from a load of their own, on the last connection: one lane for each
@@ -83,24 +83,24 @@ void Driver::MakeConnections(uint32_t connections) {
     std::optional<Workload>& load = i < plan_.connections ? workload_ : expiring_;
     const uint32_t lanes = load ? load->lanes() : 1;
     connections_.push_back(std::make_unique<Connection>(
-        i, plan_.new_protocol(lanes), net::PlainChannel::Make(), &sockets_, this));
-    if (load) load->AddConnection(connections_[i]->protocol(), connections_[i]->out());
+        i, plan_.new_dialect(lanes), net::PlainChannel::Make(), &sockets_, this));
+    if (load) load->AddConnection(connections_[i]->dialect(), connections_[i]->out());
   }
 }
 
-Status Driver::OpenLoop() {
+Status LoadLoop::OpenLoop() {
   NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
   loop_.data = this;
   phase_timer_.data = tick_.data = turn_end_.data = this;
   NOWCALLS_CHECK(uv_timer_init(&loop_, &phase_timer_) == 0);
   NOWCALLS_CHECK(uv_timer_init(&loop_, &tick_) == 0);
   NOWCALLS_CHECK(uv_timer_start(
-                     &tick_, [](uv_timer_t* t) { static_cast<Driver*>(t->data)->OnTick(); },
+                     &tick_, [](uv_timer_t* t) { static_cast<LoadLoop*>(t->data)->OnTick(); },
                      kTickMs, kTickMs) == 0);
   // Runs behind the sockets of each turn, when all of them have been looked at.
   NOWCALLS_CHECK(uv_check_init(&loop_, &turn_end_) == 0);
   NOWCALLS_CHECK(uv_check_start(&turn_end_, [](uv_check_t* check) {
-                   static_cast<Driver*>(check->data)->OnTurnEnd();
+                   static_cast<LoadLoop*>(check->data)->OnTurnEnd();
                  }) == 0);
   const int numbers[] = {SIGINT, SIGTERM};
   for (size_t i = 0; i < std::size(numbers); ++i) {
@@ -108,14 +108,14 @@ Status Driver::OpenLoop() {
     NOWCALLS_CHECK(uv_signal_init(&loop_, &signals_[i]) == 0);
     NOWCALLS_CHECK(uv_signal_start(
                        &signals_[i],
-                       [](uv_signal_t* s, int) { static_cast<Driver*>(s->data)->OnSignal(); },
+                       [](uv_signal_t* s, int) { static_cast<LoadLoop*>(s->data)->OnSignal(); },
                        numbers[i]) == 0);
   }
   // The alarm only wakes the loop: the end of the turn does what has become due.
   return alarm_.Start(&loop_, [] {});
 }
 
-void Driver::OpenConnections() {
+void LoadLoop::OpenConnections() {
   SetPhaseTimer(kConnectTimeoutMs * kMsNs);
   // At most kConnectingMax at a time, so the server's backlog does not overflow. Each greeting
   // opens the next, and restarts the timeout.
@@ -125,13 +125,13 @@ void Driver::OpenConnections() {
   }
 }
 
-void Driver::OnGreeted(Connection* /*connection*/) {
+void LoadLoop::OnGreeted(Connection* /*connection*/) {
   ++greeted_;
   if (greeted_ == connections_.size()) return Start();
   OpenConnections();
 }
 
-void Driver::Start() {
+void LoadLoop::Start() {
   const Moment now = Now();
   result_->connect_ns = now.ns - opened_ns_;
   phase_ = Phase::kWarmingUp;
@@ -147,7 +147,7 @@ void Driver::Start() {
   SetPhaseTimer(plan_.warm_up_ns);
 }
 
-void Driver::BeginCounting() {
+void LoadLoop::BeginCounting() {
   phase_ = Phase::kCounting;
   answered_ns_ = MonotonicNs();
   // CPU and memory are those of the counted interval. The timer of the warm-up may be late, so the
@@ -158,7 +158,7 @@ void Driver::BeginCounting() {
   if (!until_done) SetPhaseTimer(result_->load.end_ns() - MonotonicNs());
 }
 
-void Driver::EndCounting() {
+void LoadLoop::EndCounting() {
   const Moment now = Now();
   phase_ = Phase::kAwaitingAnswers;
   result_->load.EndAt(now.ns);
@@ -173,7 +173,7 @@ void Driver::EndCounting() {
   CheckDone();
 }
 
-void Driver::OnPhaseTimer() {
+void LoadLoop::OnPhaseTimer() {
   switch (phase_) {
     case Phase::kConnecting:
       return End(Status::Unavailable("only " + std::to_string(greeted_) + " of " +
@@ -195,7 +195,7 @@ void Driver::OnPhaseTimer() {
 }
 
 // Once a turn.
-void Driver::OnTurnEnd() {
+void LoadLoop::OnTurnEnd() {
   // Answers first, which make new requests; then what is due; then all of it leaves together.
   sockets_.Receive();
   if (phase_ == Phase::kConnecting || phase_ == Phase::kClosing) return;
@@ -208,7 +208,7 @@ void Driver::OnTurnEnd() {
 }
 
 // Sends what has become due; returns when the next is.
-int64_t Driver::AdvanceWorkloads() {
+int64_t LoadLoop::AdvanceWorkloads() {
   const auto next_due_ns = [this] {
     int64_t next_ns = Workload::kNever;
     ForEachWorkload([&](Workload* load) { next_ns = std::min(next_ns, load->next_due_ns()); });
@@ -223,13 +223,13 @@ int64_t Driver::AdvanceWorkloads() {
   return next_due_ns();
 }
 
-void Driver::Flush() {
+void LoadLoop::Flush() {
   if (workload_) workload_->TakeTouched([this](uint32_t i) { connections_[i]->Flush(); });
   if (expiring_) expiring_->TakeTouched([this](uint32_t) { connections_.back()->Flush(); });
   sockets_.SendAll();
 }
 
-void Driver::CheckDone() {
+void LoadLoop::CheckDone() {
   if (phase_ == Phase::kCounting && workload_ && plan_.workload->cycles_max > 0) {
     // A fill ends with its first refusal: the rest of its tokens would be refused, too.
     const bool refused = workload_->refused() + result_->load.errors_ever() > 0;
@@ -239,14 +239,14 @@ void Driver::CheckDone() {
   if ((!workload_ || workload_->idle()) && (!expiring_ || expiring_->idle())) End(Status::Ok());
 }
 
-void Driver::OnTick() {
+void LoadLoop::OnTick() {
   for (const Status& checked : {CheckBehind(), CheckAnswered()}) {
     if (!checked.ok()) return End(checked);
   }
   if (plan_.show) Show();
 }
 
-Status Driver::CheckBehind() {
+Status LoadLoop::CheckBehind() {
   const int64_t now_ns = MonotonicNs();
   // A schedule that nobody keeps would run for its whole time and show the length of the queue, not
   // the server.
@@ -264,7 +264,7 @@ Status Driver::CheckBehind() {
 }
 
 // A fill has no end of its own while it waits for an answer.
-Status Driver::CheckAnswered() const {
+Status LoadLoop::CheckAnswered() const {
   const bool is_fill = phase_ == Phase::kCounting && result_->load.end_ns() == Workload::kNever;
   if (!is_fill || MonotonicNs() - answered_ns_ <= kAnswerTimeoutMs * kMsNs) return {};
   return Status::Unavailable("no answer for " + std::to_string(kAnswerTimeoutMs / 1000) +
@@ -272,8 +272,8 @@ Status Driver::CheckAnswered() const {
                              " without one; the server hangs or is overloaded");
 }
 
-Status Driver::CannotKeepUp(const Workload& load, int64_t now_ns,
-                            const std::string& what_to_lower) {
+Status LoadLoop::CannotKeepUp(const Workload& load, int64_t now_ns,
+                              const std::string& what_to_lower) {
   return Status::ResourceExhausted(
       "the server cannot keep up with the schedule: " + std::to_string(load.in_flight()) +
       " requests are in flight and " + std::to_string(load.waiting()) +
@@ -282,7 +282,7 @@ Status Driver::CannotKeepUp(const Workload& load, int64_t now_ns,
       what_to_lower);
 }
 
-void Driver::Show() const {
+void LoadLoop::Show() const {
   const std::string connections = Counted(greeted_, "connection");
   switch (phase_) {
     case Phase::kConnecting: return plan_.show(connections);
@@ -311,7 +311,7 @@ void Driver::Show() const {
   plan_.show(line);
 }
 
-void Driver::OnSignal() {
+void LoadLoop::OnSignal() {
   // Once: a second signal finds no handler and ends the process.
   for (uv_signal_t& signal : signals_) uv_signal_stop(&signal);
   result_->interrupted = true;
@@ -320,25 +320,25 @@ void Driver::OnSignal() {
   End(Status::FailedPrecondition("interrupted before anything was counted"));
 }
 
-bool Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment& now) {
+bool LoadLoop::OnAnswer(Connection* connection, const Answer& answer, const Moment& now) {
   if (IsExpiring(*connection)) return expiring_->OnAnswer(0, answer, now);
   return workload_ && workload_->OnAnswer(connection->number(), answer, now);
 }
 
-void Driver::OnAnswersTaken(Connection* connection, const Moment& now) {
+void LoadLoop::OnAnswersTaken(Connection* connection, const Moment& now) {
   answered_ns_ = now.ns;
   if (IsExpiring(*connection)) return expiring_->StartWaiting(0, now);
   // The first receive may bring the greeting, before the load has started.
   if (workload_ && phase_ != Phase::kConnecting) workload_->StartWaiting(connection->number(), now);
 }
 
-void Driver::OnLost(Connection* connection, const Status& reason) {
+void LoadLoop::OnLost(Connection* connection, const Status& reason) {
   End({reason.code(), "connection " + std::to_string(connection->number() + 1) + " of " +
                           std::to_string(connections_.size()) + " to " + plan_.peer.ToString() +
                           " " + reason.message()});
 }
 
-void Driver::End(const Status& status) {
+void LoadLoop::End(const Status& status) {
   if (phase_ == Phase::kClosing) return;
   phase_ = Phase::kClosing;
   status_ = status;
@@ -352,17 +352,17 @@ void Driver::End(const Status& status) {
       nullptr);
 }
 
-void Driver::SetPhaseTimer(int64_t delay_ns) {
+void LoadLoop::SetPhaseTimer(int64_t delay_ns) {
   // libuv counts from the last turn's beginning, in whole milliseconds of which one may be over.
   uv_update_time(&loop_);
   const int64_t delay_ms = std::max<int64_t>(delay_ns, 0) / kMsNs + 2;
   NOWCALLS_CHECK(uv_timer_start(
                      &phase_timer_,
-                     [](uv_timer_t* t) { static_cast<Driver*>(t->data)->OnPhaseTimer(); },
+                     [](uv_timer_t* t) { static_cast<LoadLoop*>(t->data)->OnPhaseTimer(); },
                      static_cast<uint64_t>(delay_ms), 0) == 0);
 }
 
-Usage Driver::ReadUsage() const {
+Usage LoadLoop::ReadUsage() const {
   Usage usage{OwnCpuSeconds(), {}};
   if (plan_.server_pid == 0) return usage;
   const Result<ProcessUsage> server = ReadProcessUsage(plan_.server_pid);
@@ -371,12 +371,12 @@ Usage Driver::ReadUsage() const {
 }
 
 template <typename Visit>
-void Driver::ForEachWorkload(Visit&& visit) {
+void LoadLoop::ForEachWorkload(Visit&& visit) {
   if (workload_) visit(&*workload_);
   if (expiring_) visit(&*expiring_);
 }
 
-std::unique_ptr<DriverResult> Driver::TakeResult() {
+std::unique_ptr<LoadResult> LoadLoop::TakeResult() {
   const int64_t now_ns = MonotonicNs();
   result_->seconds = result_->load.TakeSeconds(now_ns);
   result_->expiring_seconds = result_->expiring.TakeSeconds(now_ns);

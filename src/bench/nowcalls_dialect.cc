@@ -1,4 +1,4 @@
-#include "bench/nowcalls_protocol.h"
+#include "bench/nowcalls_dialect.h"
 
 #include <utility>
 
@@ -15,13 +15,13 @@ void SetError(std::string_view name, std::string_view text, Answer* answer) {
 
 }  // namespace
 
-void NowcallsProtocol::Greet(wire::OutputBuffer* out) {
+void NowcallsDialect::Greet(wire::OutputBuffer* out) {
   wire::EncodeHelloRequest(kGreetMsgid,
                            {.name_space = setup_->name_space, .client_id = setup_->client_id}, out);
 }
 
-void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
-                               wire::OutputBuffer* out) {
+void NowcallsDialect::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
+                              wire::OutputBuffer* out) {
   const int64_t id = setup_->flows[flow].id;
   switch (setup_->operation) {
     case Operation::kAcquire: {
@@ -40,12 +40,12 @@ void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/
   }
 }
 
-void NowcallsProtocol::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,
-                               wire::OutputBuffer* out) {
+void NowcallsDialect::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,
+                              wire::OutputBuffer* out) {
   wire::EncodeTokenRequest(2 * lane + 1, wire::Method::kRelease, token, out);
 }
 
-Protocol::Outcome NowcallsProtocol::Take(std::string_view* input, Answer* answer) {
+Dialect::Outcome NowcallsDialect::Take(std::string_view* input, Answer* answer) {
   // The splitter goes on with what it has begun.
   if (!splitter_.in_message() && TakeCommon(input, answer)) return Outcome::kAnswer;
   size_t message_bytes = 0;
@@ -62,7 +62,7 @@ Protocol::Outcome NowcallsProtocol::Take(std::string_view* input, Answer* answer
   return Outcome::kInvalid;
 }
 
-bool NowcallsProtocol::TakeCommon(std::string_view* input, Answer* answer) {
+bool NowcallsDialect::TakeCommon(std::string_view* input, Answer* answer) {
   // The short way for nearly all answers of a load, so that a dear decoder is not taken for a slow
   // server. Whatever does not fit exactly is left to the general way.
   std::string_view rest = *input;
@@ -83,7 +83,7 @@ bool NowcallsProtocol::TakeCommon(std::string_view* input, Answer* answer) {
   return true;
 }
 
-Status NowcallsProtocol::Read(std::string_view message, Answer* answer) {
+Status NowcallsDialect::Read(std::string_view message, Answer* answer) {
   Result<wire::Response> response = wire::DecodeResponse(message);
   if (!response.ok()) return response.status();
   answer->lane = response->msgid / 2;
@@ -102,7 +102,7 @@ Status NowcallsProtocol::Read(std::string_view message, Answer* answer) {
                                                   : ReadRate(response->result, answer);
 }
 
-Status NowcallsProtocol::ReadAcquired(std::string_view result, Answer* answer) {
+Status NowcallsDialect::ReadAcquired(std::string_view result, Answer* answer) {
   const Result<wire::AcquireReply> reply = wire::DecodeAcquireReply(result);
   if (!reply.ok()) return reply.status();
   switch (reply->status) {
@@ -121,7 +121,7 @@ Status NowcallsProtocol::ReadAcquired(std::string_view result, Answer* answer) {
 }
 
 // A call that may be made after a wait has passed.
-Status NowcallsProtocol::ReadRate(std::string_view result, Answer* answer) {
+Status NowcallsDialect::ReadRate(std::string_view result, Answer* answer) {
   const Result<wire::RateReply> reply = wire::DecodeRateReply(result);
   if (!reply.ok()) return reply.status();
   switch (reply->status) {
@@ -137,7 +137,7 @@ Status NowcallsProtocol::ReadRate(std::string_view result, Answer* answer) {
   return {};
 }
 
-Status NowcallsProtocol::ReadReleased(std::string_view result, Answer* answer) {
+Status NowcallsDialect::ReadReleased(std::string_view result, Answer* answer) {
   const Result<TokenStatus> status = wire::DecodeStatusReply(result);
   if (!status.ok()) return status.status();
   answer->kind = AnswerKind::kReleased;

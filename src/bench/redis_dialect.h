@@ -1,17 +1,17 @@
-// RedisProtocol: a counting semaphore on Redis: a sorted set a flow, its members tokens, their
+// RedisDialect: a counting semaphore on Redis: a sorted set a flow, its members tokens, their
 // scores deadlines.
 //
 // Thread: one at a time. An acquire is kAcquireScript, a release one ZREM. Answers come in the
 // order of requests.
-#ifndef NOWCALLS_BENCH_REDIS_PROTOCOL_H_
-#define NOWCALLS_BENCH_REDIS_PROTOCOL_H_
+#ifndef NOWCALLS_BENCH_REDIS_DIALECT_H_
+#define NOWCALLS_BENCH_REDIS_DIALECT_H_
 
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "bench/protocol.h"
+#include "bench/dialect.h"
 
 namespace nowcalls::bench {
 
@@ -22,7 +22,7 @@ inline constexpr std::string_view kAcquireScript =
     "redis.call('ZADD', KEYS[1], ARGV[3], ARGV[4])\n"
     "return 1\n";
 
-class RedisProtocol : public Protocol {
+class RedisDialect : public Dialect {
  public:
   // Shared by the connections.
   struct Setup {
@@ -43,7 +43,7 @@ class RedisProtocol : public Protocol {
   static std::string KeyOf(std::string_view name_space, int64_t flow_id);
 
   // REQUIRES: at most `lanes` in flight, besides Greet.
-  RedisProtocol(std::shared_ptr<Setup> setup, uint32_t lanes);
+  RedisDialect(std::shared_ptr<Setup> setup, uint32_t lanes);
 
   void Greet(wire::OutputBuffer* out) override;
   void Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) override;
@@ -72,4 +72,4 @@ class RedisProtocol : public Protocol {
 
 }  // namespace nowcalls::bench
 
-#endif  // NOWCALLS_BENCH_REDIS_PROTOCOL_H_
+#endif  // NOWCALLS_BENCH_REDIS_DIALECT_H_

@@ -1,4 +1,4 @@
-#include "bench/nowcalls_protocol.h"
+#include "bench/nowcalls_dialect.h"
 
 #include <doctest/doctest.h>
 
@@ -11,9 +11,9 @@
 namespace nowcalls::bench {
 namespace {
 
-std::shared_ptr<NowcallsProtocol::Setup> Setup() {
-  return std::make_shared<NowcallsProtocol::Setup>(
-      NowcallsProtocol::Setup{{{{1001, 10, 5000}, {1002, 7, 60'000}}, "bench"}, "me"});
+std::shared_ptr<NowcallsDialect::Setup> Setup() {
+  return std::make_shared<NowcallsDialect::Setup>(
+      NowcallsDialect::Setup{{{{1001, 10, 5000}, {1002, 7, 60'000}}, "bench"}, "me"});
 }
 
 wire::Envelope Decode(const wire::OutputBuffer& out) {
@@ -24,28 +24,28 @@ wire::Envelope Decode(const wire::OutputBuffer& out) {
 }
 
 // The msgid under which `lane` acquires or releases.
-uint32_t MsgidOf(NowcallsProtocol* protocol, uint32_t lane, bool release) {
+uint32_t MsgidOf(NowcallsDialect* dialect, uint32_t lane, bool release) {
   wire::OutputBuffer out;
   if (release) {
-    protocol->Release(lane, 0, 5, &out);
+    dialect->Release(lane, 0, 5, &out);
   } else {
-    protocol->Acquire(lane, 0, 0, &out);
+    dialect->Acquire(lane, 0, 0, &out);
   }
   return Decode(out).msgid;
 }
 
-Answer TakeOne(NowcallsProtocol* protocol, std::string_view bytes) {
+Answer TakeOne(NowcallsDialect* dialect, std::string_view bytes) {
   Answer answer;
   std::string_view input = bytes;
-  REQUIRE(protocol->Take(&input, &answer) == Protocol::Outcome::kAnswer);
+  REQUIRE(dialect->Take(&input, &answer) == Dialect::Outcome::kAnswer);
   CHECK(input.empty());
   return answer;
 }
 
 TEST_CASE("nowcalls is greeted with the namespace and the client id") {
-  NowcallsProtocol protocol(Setup());
+  NowcallsDialect dialect(Setup());
   wire::OutputBuffer out;
-  protocol.Greet(&out);
+  dialect.Greet(&out);
   const wire::Envelope envelope = Decode(out);
   CHECK(envelope.method == wire::Method::kHello);
   wire::HelloParams params;
@@ -55,21 +55,21 @@ TEST_CASE("nowcalls is greeted with the namespace and the client id") {
   CHECK(params.client_id == "me");
   out.Clear();
   wire::EncodeHello(envelope.msgid, {"0.1.0", 1, 1, 0}, &out);
-  CHECK(TakeOne(&protocol, out.view()).kind == AnswerKind::kGreeted);
+  CHECK(TakeOne(&dialect, out.view()).kind == AnswerKind::kGreeted);
 }
 
 TEST_CASE("nowcalls is asked for one call of the flow, and to release the token") {
-  NowcallsProtocol protocol(Setup());
+  NowcallsDialect dialect(Setup());
   wire::OutputBuffer out;
   wire::RequestError error;
-  protocol.Acquire(500, 1, 0, &out);
+  dialect.Acquire(500, 1, 0, &out);
   wire::AcquireParams acquire;
   REQUIRE(wire::DecodeAcquire(Decode(out).params, &acquire, &error));
   CHECK(acquire.flow_id == 1002);
   CHECK(acquire.count == 1);
   CHECK(acquire.request_id == 0);
   out.Clear();
-  protocol.Release(500, 1, 0x1122334455667788, &out);
+  dialect.Release(500, 1, 0x1122334455667788, &out);
   CHECK(Decode(out).method == wire::Method::kRelease);
   wire::TokenParams release;
   REQUIRE(wire::DecodeToken(wire::Method::kRelease, Decode(out).params, &release, &error));
@@ -77,12 +77,12 @@ TEST_CASE("nowcalls is asked for one call of the flow, and to release the token"
 }
 
 TEST_CASE("nowcalls is asked for calls a second, of a rule or of its values in turn") {
-  const std::shared_ptr<NowcallsProtocol::Setup> setup = Setup();
-  NowcallsProtocol protocol(setup);
+  const std::shared_ptr<NowcallsDialect::Setup> setup = Setup();
+  NowcallsDialect dialect(setup);
   wire::OutputBuffer out;
   wire::RequestError error;
   setup->operation = Operation::kRequest;
-  protocol.Acquire(500, 1, 0, &out);
+  dialect.Acquire(500, 1, 0, &out);
   CHECK(Decode(out).method == wire::Method::kRequest);
   CHECK(Decode(out).msgid == 1000);
   wire::RateParams rate;
@@ -93,7 +93,7 @@ TEST_CASE("nowcalls is asked for calls a second, of a rule or of its values in t
   setup->values = {"a", "b"};
   for (const std::string value : {"a", "b", "a"}) {
     out.Clear();
-    protocol.Acquire(0, 0, 0, &out);
+    dialect.Acquire(0, 0, 0, &out);
     wire::ValueRateParams asked;
     wire::ParamList values;
     REQUIRE(wire::DecodeRequestParam(Decode(out).params, &asked, &values, &error));
@@ -104,13 +104,13 @@ TEST_CASE("nowcalls is asked for calls a second, of a rule or of its values in t
 }
 
 TEST_CASE("answers about calls a second are grants and refusals without tokens") {
-  const std::shared_ptr<NowcallsProtocol::Setup> setup = Setup();
+  const std::shared_ptr<NowcallsDialect::Setup> setup = Setup();
   setup->operation = Operation::kRequest;
-  NowcallsProtocol protocol(setup);
+  NowcallsDialect dialect(setup);
   const auto take = [&](const wire::RateReply& reply) {
     wire::OutputBuffer out;
     wire::EncodeRate(2 * 7, reply, &out);
-    const Answer answer = TakeOne(&protocol, out.view());
+    const Answer answer = TakeOne(&dialect, out.view());
     CHECK(answer.lane == 7);
     CHECK(answer.token == 0);
     return answer;
@@ -129,8 +129,8 @@ TEST_CASE("answers about calls a second are grants and refusals without tokens")
 TEST_CASE("acquires of all connections have request ids of their own, if they are to have any") {
   const auto setup = Setup();
   setup->next_request_id = 7001;
-  NowcallsProtocol one(setup);
-  NowcallsProtocol other(setup);
+  NowcallsDialect one(setup);
+  NowcallsDialect other(setup);
   for (const uint64_t expected : {7001, 7002, 7003}) {
     wire::OutputBuffer out;
     (expected == 7002 ? other : one).Acquire(3, 0, 0, &out);
@@ -143,11 +143,11 @@ TEST_CASE("acquires of all connections have request ids of their own, if they ar
 }
 
 TEST_CASE("answers of nowcalls are told apart in any order, also byte by byte") {
-  NowcallsProtocol protocol(Setup());
+  NowcallsDialect dialect(Setup());
   wire::OutputBuffer out;
-  wire::EncodeStatus(MsgidOf(&protocol, 9, true), TokenStatus::kReleaseOk, &out);
-  wire::EncodeAcquire(MsgidOf(&protocol, 300, false), {TokenStatus::kOk, 77, 5, 1, 10, 9}, &out);
-  wire::EncodeAcquire(MsgidOf(&protocol, 0, false),
+  wire::EncodeStatus(MsgidOf(&dialect, 9, true), TokenStatus::kReleaseOk, &out);
+  wire::EncodeAcquire(MsgidOf(&dialect, 300, false), {TokenStatus::kOk, 77, 5, 1, 10, 9}, &out);
+  wire::EncodeAcquire(MsgidOf(&dialect, 0, false),
                       {TokenStatus::kBlocked, 0, 0, 10, 10, 0, RefusedBy::kLevel}, &out);
   std::vector<Answer> answers;
   std::string input;
@@ -155,9 +155,9 @@ TEST_CASE("answers of nowcalls are told apart in any order, also byte by byte") 
     input += byte;
     std::string_view rest = input;
     Answer answer;
-    const Protocol::Outcome outcome = protocol.Take(&rest, &answer);
-    REQUIRE(outcome != Protocol::Outcome::kInvalid);
-    if (outcome != Protocol::Outcome::kAnswer) continue;
+    const Dialect::Outcome outcome = dialect.Take(&rest, &answer);
+    REQUIRE(outcome != Dialect::Outcome::kInvalid);
+    if (outcome != Dialect::Outcome::kAnswer) continue;
     answers.push_back(answer);
     input = rest;
   }
@@ -173,25 +173,25 @@ TEST_CASE("answers of nowcalls are told apart in any order, also byte by byte") 
 }
 
 TEST_CASE("a server's errors and statuses are named as PROTOCOL.md names them") {
-  NowcallsProtocol protocol(Setup());
+  NowcallsDialect dialect(Setup());
   wire::OutputBuffer out;
-  wire::EncodeError(MsgidOf(&protocol, 4, false), {wire::ErrorCode::kOverloaded, "sessions_max"},
+  wire::EncodeError(MsgidOf(&dialect, 4, false), {wire::ErrorCode::kOverloaded, "sessions_max"},
                     &out);
-  const Answer error = TakeOne(&protocol, out.view());
+  const Answer error = TakeOne(&dialect, out.view());
   CHECK(error.kind == AnswerKind::kError);
   CHECK(error.lane == 4);
   CHECK(error.error_name == "OVERLOADED");
   CHECK(error.error_text == "sessions_max");
   out.Clear();
-  wire::EncodeAcquire(MsgidOf(&protocol, 4, false), {TokenStatus::kNoRuleExists}, &out);
-  CHECK(TakeOne(&protocol, out.view()).error_name == "NO_RULE_EXISTS");
+  wire::EncodeAcquire(MsgidOf(&dialect, 4, false), {TokenStatus::kNoRuleExists}, &out);
+  CHECK(TakeOne(&dialect, out.view()).error_name == "NO_RULE_EXISTS");
   out.Clear();
-  wire::EncodeStatus(MsgidOf(&protocol, 4, true), TokenStatus::kAlreadyRelease, &out);
-  CHECK(TakeOne(&protocol, out.view()).error_name == "ALREADY_RELEASE");
+  wire::EncodeStatus(MsgidOf(&dialect, 4, true), TokenStatus::kAlreadyRelease, &out);
+  CHECK(TakeOne(&dialect, out.view()).error_name == "ALREADY_RELEASE");
   out.Clear();
-  wire::EncodeAcquire(MsgidOf(&protocol, 4, false),
+  wire::EncodeAcquire(MsgidOf(&dialect, 4, false),
                       {TokenStatus::kTooManyRequest, 0, 0, 0, 0, 0, RefusedBy::kTokenLimit}, &out);
-  CHECK(TakeOne(&protocol, out.view()).refused_by == RefusedBy::kTokenLimit);
+  CHECK(TakeOne(&dialect, out.view()).refused_by == RefusedBy::kTokenLimit);
 }
 
 TEST_CASE("what is no answer of nowcalls ends the connection") {
@@ -199,11 +199,11 @@ TEST_CASE("what is no answer of nowcalls ends the connection") {
        {std::string_view("HTTP/1.1 400 Bad Request\r\n"), std::string_view("\x94\x01\x02\xc0\x07"),
         std::string_view("\x94\x00\x02\xa1x\x90", 6), std::string_view("\x93\x02\xa1x\x90")}) {
     CAPTURE(bytes);
-    NowcallsProtocol protocol(Setup());
+    NowcallsDialect dialect(Setup());
     std::string_view input = bytes;
     Answer answer;
-    CHECK(protocol.Take(&input, &answer) == Protocol::Outcome::kInvalid);
-    CHECK_FALSE(protocol.error().empty());
+    CHECK(dialect.Take(&input, &answer) == Dialect::Outcome::kInvalid);
+    CHECK_FALSE(dialect.error().empty());
   }
 }
 

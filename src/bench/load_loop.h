@@ -1,9 +1,9 @@
-// Driver: one libuv loop that puts a load on a server and times it.
+// LoadLoop: one libuv loop that puts a load on a server and times it.
 //
 // Thread: the one that calls Run. SIGINT and SIGTERM end the counting early; a second one ends the
 // process.
-#ifndef NOWCALLS_BENCH_DRIVER_H_
-#define NOWCALLS_BENCH_DRIVER_H_
+#ifndef NOWCALLS_BENCH_LOAD_LOOP_H_
+#define NOWCALLS_BENCH_LOAD_LOOP_H_
 
 #include <uv.h>
 
@@ -26,9 +26,9 @@
 
 namespace nowcalls::bench {
 
-struct DriverPlan {
+struct LoadPlan {
   HostPort peer;
-  std::function<std::unique_ptr<Protocol>(uint32_t lanes)> new_protocol;
+  std::function<std::unique_ptr<Dialect>(uint32_t lanes)> new_dialect;
   uint32_t connections = 1;
   // Absent: idle connections.
   std::optional<WorkloadOptions> workload;
@@ -48,7 +48,7 @@ struct Usage {
   std::optional<ProcessUsage> server;
 };
 
-struct DriverResult {
+struct LoadResult {
   Recorder load;
   Recorder expiring;
   std::vector<SecondRow> seconds;
@@ -62,18 +62,18 @@ struct DriverResult {
   bool interrupted = false;
 };
 
-class Driver : public Connection::Owner {
+class LoadLoop : public Connection::Owner {
  public:
-  explicit Driver(DriverPlan plan) : plan_(std::move(plan)) {}
-  ~Driver() override = default;
-  Driver(const Driver&) = delete;
-  Driver& operator=(const Driver&) = delete;
+  explicit LoadLoop(LoadPlan plan) : plan_(std::move(plan)) {}
+  ~LoadLoop() override = default;
+  LoadLoop(const LoadLoop&) = delete;
+  LoadLoop& operator=(const LoadLoop&) = delete;
 
   // Call once. kUnavailable: no server, or a connection was lost. kResourceExhausted: behind the
   // schedule. kIoError: the system refuses.
   Status Run();
   // REQUIRES: Run was ok.
-  std::unique_ptr<DriverResult> TakeResult();
+  std::unique_ptr<LoadResult> TakeResult();
 
  private:
   enum class Phase : uint8_t { kConnecting, kWarmingUp, kCounting, kAwaitingAnswers, kClosing };
@@ -110,8 +110,8 @@ class Driver : public Connection::Owner {
   void OnAnswersTaken(Connection* connection, const Moment& now) override;
   void OnLost(Connection* connection, const Status& reason) override;
 
-  DriverPlan plan_;
-  std::unique_ptr<DriverResult> result_ = std::make_unique<DriverResult>();
+  LoadPlan plan_;
+  std::unique_ptr<LoadResult> result_ = std::make_unique<LoadResult>();
   Status status_;
   Phase phase_ = Phase::kConnecting;
   int64_t opened_ns_ = 0;
@@ -133,4 +133,4 @@ class Driver : public Connection::Owner {
 
 }  // namespace nowcalls::bench
 
-#endif  // NOWCALLS_BENCH_DRIVER_H_
+#endif  // NOWCALLS_BENCH_LOAD_LOOP_H_

@@ -1,9 +1,9 @@
-// Protocol: one connection's side of a server's language.
+// Dialect: one connection's side of a server's language.
 //
 // Thread: one at a time, an object a connection. Requests go to the connection's output; answers
 // come in the server's order. Nothing is allocated per operation unless it fails.
-#ifndef NOWCALLS_BENCH_PROTOCOL_H_
-#define NOWCALLS_BENCH_PROTOCOL_H_
+#ifndef NOWCALLS_BENCH_DIALECT_H_
+#define NOWCALLS_BENCH_DIALECT_H_
 
 #include <cstdint>
 #include <string>
@@ -35,11 +35,11 @@ struct Answer {
   std::string_view error_text{};
 };
 
-class Protocol {
+class Dialect {
  public:
   enum class Outcome : uint8_t { kAnswer, kIncomplete, kInvalid };
 
-  virtual ~Protocol() = default;
+  virtual ~Dialect() = default;
 
   // Answered with kGreeted.
   virtual void Greet(wire::OutputBuffer* out) = 0;
@@ -55,4 +55,4 @@ class Protocol {
 
 }  // namespace nowcalls::bench
 
-#endif  // NOWCALLS_BENCH_PROTOCOL_H_
+#endif  // NOWCALLS_BENCH_DIALECT_H_

@@ -1,4 +1,4 @@
-#include "bench/redis_protocol.h"
+#include "bench/redis_dialect.h"
 
 #include <doctest/doctest.h>
 
@@ -11,86 +11,86 @@ namespace {
 
 constexpr uint64_t kFirstToken = 0xab;
 
-std::shared_ptr<RedisProtocol::Setup> TwoFlows() {
-  return std::make_shared<RedisProtocol::Setup>(std::vector<Flow>{{1, 10, 5000}, {2, 7, 60'000}},
-                                                "ns", "c0ffee", kFirstToken);
+std::shared_ptr<RedisDialect::Setup> TwoFlows() {
+  return std::make_shared<RedisDialect::Setup>(std::vector<Flow>{{1, 10, 5000}, {2, 7, 60'000}},
+                                               "ns", "c0ffee", kFirstToken);
 }
 
-Answer TakeOne(RedisProtocol* protocol, std::string_view bytes) {
+Answer TakeOne(RedisDialect* dialect, std::string_view bytes) {
   Answer answer;
   std::string_view input = bytes;
-  REQUIRE(protocol->Take(&input, &answer) == Protocol::Outcome::kAnswer);
+  REQUIRE(dialect->Take(&input, &answer) == Dialect::Outcome::kAnswer);
   CHECK(input.empty());
   return answer;
 }
 
 TEST_CASE("Redis is asked for a token with its level, the time, its deadline and its name") {
-  RedisProtocol protocol(TwoFlows(), 4);
+  RedisDialect dialect(TwoFlows(), 4);
   wire::OutputBuffer out;
-  protocol.Acquire(3, 1, 1'700'000'000'123, &out);
+  dialect.Acquire(3, 1, 1'700'000'000'123, &out);
   CHECK(out.view() ==
         "*8\r\n$7\r\nEVALSHA\r\n$6\r\nc0ffee\r\n$1\r\n1\r\n$9\r\nns:flow:2\r\n$1\r\n7\r\n"
         "$13\r\n1700000000123\r\n$13\r\n1700000060123\r\n$16\r\n00000000000000ab\r\n");
   out.Clear();
-  protocol.Acquire(0, 0, 1'700'000'000'124, &out);
+  dialect.Acquire(0, 0, 1'700'000'000'124, &out);
   CHECK(out.view() ==
         "*8\r\n$7\r\nEVALSHA\r\n$6\r\nc0ffee\r\n$1\r\n1\r\n$9\r\nns:flow:1\r\n$2\r\n10\r\n"
         "$13\r\n1700000000124\r\n$13\r\n1700000005124\r\n$16\r\n00000000000000ac\r\n");
 }
 
 TEST_CASE("a request to Redis has the time of its own millisecond, whatever it had before") {
-  RedisProtocol protocol(TwoFlows(), 4);
+  RedisDialect dialect(TwoFlows(), 4);
   wire::OutputBuffer out;
   for (const int64_t ms : {1'700'000'000'123, 1'700'000'000'123, 1'700'000'000'999}) {
     out.Clear();
-    protocol.Acquire(0, 0, ms, &out);
+    dialect.Acquire(0, 0, ms, &out);
     CHECK(out.view().find("\r\n" + std::to_string(ms) + "\r\n") != std::string_view::npos);
     CHECK(out.view().find("\r\n" + std::to_string(ms + 5000) + "\r\n") != std::string_view::npos);
   }
 }
 
 TEST_CASE("Redis is told a token in sixteen hexadecimal digits") {
-  RedisProtocol protocol(TwoFlows(), 4);
+  RedisDialect dialect(TwoFlows(), 4);
   for (const auto& [token, digits] :
        {std::pair<uint64_t, std::string>{0x0123456789abcdef, "0123456789abcdef"},
         {0xfedcba9876543210, "fedcba9876543210"},
         {0, "0000000000000000"},
         {UINT64_MAX, "ffffffffffffffff"}}) {
     wire::OutputBuffer out;
-    protocol.Release(0, 0, token, &out);
+    dialect.Release(0, 0, token, &out);
     CHECK(out.view() == "*3\r\n$4\r\nZREM\r\n$9\r\nns:flow:1\r\n$16\r\n" + digits + "\r\n");
-    TakeOne(&protocol, ":1\r\n");
+    TakeOne(&dialect, ":1\r\n");
   }
 }
 
 TEST_CASE("Redis is asked to release the token that it granted") {
-  RedisProtocol protocol(TwoFlows(), 4);
+  RedisDialect dialect(TwoFlows(), 4);
   wire::OutputBuffer out;
-  protocol.Acquire(3, 1, 1'700'000'000'123, &out);
-  const Answer granted = TakeOne(&protocol, ":1\r\n");
+  dialect.Acquire(3, 1, 1'700'000'000'123, &out);
+  const Answer granted = TakeOne(&dialect, ":1\r\n");
   CHECK(granted.kind == AnswerKind::kGranted);
   CHECK(granted.lane == 3);
   CHECK(granted.token == kFirstToken);
   out.Clear();
-  protocol.Release(3, 1, granted.token, &out);
+  dialect.Release(3, 1, granted.token, &out);
   CHECK(out.view() == "*3\r\n$4\r\nZREM\r\n$9\r\nns:flow:2\r\n$16\r\n00000000000000ab\r\n");
-  CHECK(TakeOne(&protocol, ":1\r\n").kind == AnswerKind::kReleased);
+  CHECK(TakeOne(&dialect, ":1\r\n").kind == AnswerKind::kReleased);
 }
 
 TEST_CASE("Redis' answers belong to the requests in the order in which they were asked") {
-  RedisProtocol protocol(TwoFlows(), 3);
+  RedisDialect dialect(TwoFlows(), 3);
   wire::OutputBuffer out;
-  protocol.Greet(&out);
+  dialect.Greet(&out);
   CHECK(out.view() == "*1\r\n$4\r\nPING\r\n");
-  CHECK(TakeOne(&protocol, "+PONG\r\n").kind == AnswerKind::kGreeted);
+  CHECK(TakeOne(&dialect, "+PONG\r\n").kind == AnswerKind::kGreeted);
   for (uint32_t turn = 0; turn < 10; ++turn) {  // More than the ring is long.
-    protocol.Acquire(2, 0, 1, &out);
-    protocol.Acquire(0, 0, 1, &out);
-    protocol.Acquire(1, 0, 1, &out);
+    dialect.Acquire(2, 0, 1, &out);
+    dialect.Acquire(0, 0, 1, &out);
+    dialect.Acquire(1, 0, 1, &out);
     std::string_view input = ":1\r\n:0\r\n:1\r\n";
     for (const uint32_t lane : {2U, 0U, 1U}) {
       Answer answer;
-      REQUIRE(protocol.Take(&input, &answer) == Protocol::Outcome::kAnswer);
+      REQUIRE(dialect.Take(&input, &answer) == Dialect::Outcome::kAnswer);
       CHECK(answer.lane == lane);
       CHECK(answer.kind == (lane == 0 ? AnswerKind::kRefused : AnswerKind::kGranted));
       CHECK(answer.refused_by == (lane == 0 ? RefusedBy::kLevel : RefusedBy::kNone));
@@ -99,41 +99,41 @@ TEST_CASE("Redis' answers belong to the requests in the order in which they were
 }
 
 TEST_CASE("an answer of Redis that is cut off is taken when the rest of it is there") {
-  RedisProtocol protocol(TwoFlows(), 1);
+  RedisDialect dialect(TwoFlows(), 1);
   wire::OutputBuffer out;
-  protocol.Acquire(0, 0, 1, &out);
+  dialect.Acquire(0, 0, 1, &out);
   Answer answer;
   std::string_view part = ":1\r";
-  CHECK(protocol.Take(&part, &answer) == Protocol::Outcome::kIncomplete);
+  CHECK(dialect.Take(&part, &answer) == Dialect::Outcome::kIncomplete);
   CHECK(part == ":1\r");
-  CHECK(TakeOne(&protocol, ":1\r\n").kind == AnswerKind::kGranted);
+  CHECK(TakeOne(&dialect, ":1\r\n").kind == AnswerKind::kGranted);
 }
 
 TEST_CASE("errors of Redis are named by their first word") {
-  RedisProtocol protocol(TwoFlows(), 2);
+  RedisDialect dialect(TwoFlows(), 2);
   wire::OutputBuffer out;
-  protocol.Acquire(1, 0, 1, &out);
-  const Answer failed = TakeOne(&protocol, "-NOSCRIPT No matching script.\r\n");
+  dialect.Acquire(1, 0, 1, &out);
+  const Answer failed = TakeOne(&dialect, "-NOSCRIPT No matching script.\r\n");
   CHECK(failed.kind == AnswerKind::kError);
   CHECK(failed.lane == 1);
   CHECK(failed.error_name == "NOSCRIPT");
   CHECK(failed.error_text == "NOSCRIPT No matching script.");
-  protocol.Release(1, 0, 7, &out);
-  CHECK(TakeOne(&protocol, ":0\r\n").error_name == "ALREADY_RELEASE");
+  dialect.Release(1, 0, 7, &out);
+  CHECK(TakeOne(&dialect, ":0\r\n").error_name == "ALREADY_RELEASE");
 }
 
 TEST_CASE("what Redis says unasked or in another type ends the connection") {
-  RedisProtocol protocol(TwoFlows(), 1);
+  RedisDialect dialect(TwoFlows(), 1);
   Answer answer;
   std::string_view unasked = ":1\r\n";
-  CHECK(protocol.Take(&unasked, &answer) == Protocol::Outcome::kInvalid);
-  CHECK_FALSE(protocol.error().empty());
+  CHECK(dialect.Take(&unasked, &answer) == Dialect::Outcome::kInvalid);
+  CHECK_FALSE(dialect.error().empty());
   wire::OutputBuffer out;
-  protocol.Acquire(0, 0, 1, &out);
+  dialect.Acquire(0, 0, 1, &out);
   std::string_view other_type = "+OK\r\n";
-  CHECK(protocol.Take(&other_type, &answer) == Protocol::Outcome::kInvalid);
+  CHECK(dialect.Take(&other_type, &answer) == Dialect::Outcome::kInvalid);
   std::string_view garbage = "garbage\r\n";
-  CHECK(protocol.Take(&garbage, &answer) == Protocol::Outcome::kInvalid);
+  CHECK(dialect.Take(&garbage, &answer) == Dialect::Outcome::kInvalid);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "bench/redis_protocol.h"
+#include "bench/redis_dialect.h"
 
 #include <bit>
 
@@ -54,12 +54,12 @@ std::string_view FirstWord(std::string_view text) { return text.substr(0, text.f
 
 }  // namespace
 
-std::string RedisProtocol::KeyOf(std::string_view name_space, int64_t flow_id) {
+std::string RedisDialect::KeyOf(std::string_view name_space, int64_t flow_id) {
   return std::string(name_space) + ":flow:" + std::to_string(flow_id);
 }
 
-RedisProtocol::Setup::Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
-                            std::string_view script_sha, uint64_t first_token)
+RedisDialect::Setup::Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
+                           std::string_view script_sha, uint64_t first_token)
     : next_token(first_token) {
   // Times and tokens have a fixed number of digits, so a request is written over without moving.
   const std::string no_time(kMsDigits, '0');
@@ -73,16 +73,15 @@ RedisProtocol::Setup::Setup(const std::vector<Flow>& flow_list, std::string_view
   }
 }
 
-RedisProtocol::RedisProtocol(std::shared_ptr<Setup> setup, uint32_t lanes)
+RedisDialect::RedisDialect(std::shared_ptr<Setup> setup, uint32_t lanes)
     : setup_(std::move(setup)), ring_(std::bit_ceil(size_t{lanes} + 1)), mask_(ring_.size() - 1) {}
 
-void RedisProtocol::Greet(wire::OutputBuffer* out) {
+void RedisDialect::Greet(wire::OutputBuffer* out) {
   out->Append(RespCommand({"PING"}));
   Await({Request::kGreet, 0, 0});
 }
 
-void RedisProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms,
-                            wire::OutputBuffer* out) {
+void RedisDialect::Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) {
   Setup::Requests& requests = setup_->flows[flow];
   const uint64_t token = setup_->next_token++;
   // The times stand at the same place in each request. They are written once a millisecond, the
@@ -98,13 +97,13 @@ void RedisProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms,
   Await({Request::kAcquire, lane, token});
 }
 
-void RedisProtocol::Release(uint32_t lane, uint32_t flow, uint64_t token, wire::OutputBuffer* out) {
+void RedisDialect::Release(uint32_t lane, uint32_t flow, uint64_t token, wire::OutputBuffer* out) {
   out->Append(setup_->flows[flow].release);
   AppendToken(token, out);
   Await({Request::kRelease, lane, token});
 }
 
-Protocol::Outcome RedisProtocol::Take(std::string_view* input, Answer* answer) {
+Dialect::Outcome RedisDialect::Take(std::string_view* input, Answer* answer) {
   RespValue value;
   switch (TakeResp(input, &value)) {
     case RespOutcome::kIncomplete: return Outcome::kIncomplete;
@@ -143,7 +142,7 @@ Protocol::Outcome RedisProtocol::Take(std::string_view* input, Answer* answer) {
   return Outcome::kAnswer;
 }
 
-Protocol::Outcome RedisProtocol::Invalid(std::string_view why) {
+Dialect::Outcome RedisDialect::Invalid(std::string_view why) {
   error_ = why;
   return Outcome::kInvalid;
 }
