@@ -59,7 +59,7 @@ struct Arguments {
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
   bool wide = false;             // Tables show every column, and text in full.
   // name_space: also of stat, sessions, rules list and sources; client_id: of sessions.
-  TokenFilter filter;
+  RowFilter filter;
   std::optional<bool> online;  // Of sessions.
   bool busy = false;           // Of stat: only flows with tokens or waiters.
   bool by_minute = false;      // Of params: Source::Params.

@@ -98,7 +98,7 @@ Status LiveSource::Params(int64_t flow_id, size_t limit, bool by_minute,
   return {};
 }
 
-Status LiveSource::Waiters(const TokenFilter& filter, size_t limit,
+Status LiveSource::Waiters(const RowFilter& filter, size_t limit,
                            const RowSink<wire::WaiterRow>& sink) {
   wire::WaitersParams params{
       .flow_id = filter.flow_id, .limit = static_cast<uint32_t>(limit), .kind = filter.kind};
@@ -116,7 +116,7 @@ Result<int64_t> LiveSource::NowMs() {
   return static_cast<int64_t>(*ledger_ms);
 }
 
-Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
+Status LiveSource::ListTokens(const RowFilter& filter, size_t limit,
                               const RowSink<TokenRow>& sink) {
   // The server filters what the protocol can say, so few rows travel.
   wire::TokensParams params;
@@ -148,11 +148,11 @@ Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
   return {};
 }
 
-Status LiveSource::Tokens(const TokenFilter& filter, const RowSink<TokenRow>& sink) {
+Status LiveSource::Tokens(const RowFilter& filter, const RowSink<TokenRow>& sink) {
   return ListTokens(filter, std::numeric_limits<size_t>::max(), sink);
 }
 
-Status LiveSource::OldestTokens(const TokenFilter& filter, size_t limit,
+Status LiveSource::OldestTokens(const RowFilter& filter, size_t limit,
                                 const RowSink<TokenRow>& sink) {
   return ListTokens(filter, limit, sink);
 }

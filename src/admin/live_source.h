@@ -25,14 +25,14 @@ class LiveSource : public Source {
       : client_(client), progress_(progress) {}
 
   Result<int64_t> NowMs() override;
-  Status Tokens(const TokenFilter& filter, const RowSink<wire::TokenRow>& sink) override;
-  Status OldestTokens(const TokenFilter& filter, size_t limit,
+  Status Tokens(const RowFilter& filter, const RowSink<wire::TokenRow>& sink) override;
+  Status OldestTokens(const RowFilter& filter, size_t limit,
                       const RowSink<wire::TokenRow>& sink) override;
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
   Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) override;
   Status Params(int64_t flow_id, size_t limit, bool by_minute,
                 const RowSink<wire::ParamRow>& sink) override;
-  Status Waiters(const TokenFilter& filter, size_t limit,
+  Status Waiters(const RowFilter& filter, size_t limit,
                  const RowSink<wire::WaiterRow>& sink) override;
   Status Sessions(const RowSink<wire::SessionRow>& sink) override;
   Status History(const HistoryFilter& filter, size_t limit,
@@ -42,7 +42,7 @@ class LiveSource : public Source {
 
  private:
   // Oldest first.
-  Status ListTokens(const TokenFilter& filter, size_t limit, const RowSink<wire::TokenRow>& sink);
+  Status ListTokens(const RowFilter& filter, size_t limit, const RowSink<wire::TokenRow>& sink);
 
   client::BlockingClient* client_;
   Progress* progress_;

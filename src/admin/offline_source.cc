@@ -135,7 +135,7 @@ Result<int64_t> OfflineSource::NowMs() {
   return walk.NowMs(machine_);
 }
 
-Status OfflineSource::Tokens(const TokenFilter& filter, const RowSink<TokenRow>& sink) {
+Status OfflineSource::Tokens(const RowFilter& filter, const RowSink<TokenRow>& sink) {
   TokenRow row;
   std::optional<int64_t> now_ms;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
@@ -151,7 +151,7 @@ Status OfflineSource::Tokens(const TokenFilter& filter, const RowSink<TokenRow>&
   return walk.damage();
 }
 
-Status OfflineSource::OldestTokens(const TokenFilter& filter, size_t limit,
+Status OfflineSource::OldestTokens(const RowFilter& filter, size_t limit,
                                    const RowSink<TokenRow>& sink) {
   // The ledger has tokens by deadline, not by age, so all are looked at and the oldest held.
   OldestHeap oldest(limit);
@@ -220,7 +220,7 @@ Result<std::vector<FlowRow>> OfflineSource::Flow(const FlowChoice& choice) {
   return chosen;
 }
 
-Status OfflineSource::Waiters(const TokenFilter& /*filter*/, size_t /*limit*/,
+Status OfflineSource::Waiters(const RowFilter& /*filter*/, size_t /*limit*/,
                               const RowSink<wire::WaiterRow>& /*sink*/) {
   return Status::FailedPrecondition("a ledger has no waiters: ask the running server");
 }

@@ -19,7 +19,7 @@ using wire::WaiterRow;
 // `sink` for those sessions only that the arguments ask for.
 RowSink<SessionRow> Wanted(const Arguments& arguments, const RowSink<SessionRow>& sink) {
   return [&arguments, sink](const SessionRow& row) {
-    const TokenFilter& filter = arguments.filter;
+    const RowFilter& filter = arguments.filter;
     const bool wanted =
         (!filter.client_id.has_value() || row.client_id == *filter.client_id) &&
         (!filter.name_space.has_value() || row.name_space == *filter.name_space) &&
@@ -112,7 +112,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kWaiters:
       return PrintRows<WaiterRow>(format, now_ms, out, [&](const RowSink<WaiterRow>& sink) {
-        TokenFilter filter = arguments.filter;
+        RowFilter filter = arguments.filter;
         if (arguments.flow_id != 0) filter.flow_id = arguments.flow_id;
         filter.kind = arguments.kind;
         return source->Waiters(filter, arguments.limit, sink);

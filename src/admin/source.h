@@ -32,7 +32,8 @@ inline Status NoSuchFlow(const FlowChoice& choice) {
                           " has neither a rule nor tokens");
 }
 
-struct TokenFilter {
+// Of tokens, and as far as they have the fields of flows and waiters.
+struct RowFilter {
   std::optional<int64_t> flow_id = std::nullopt;
   std::optional<FlowKind> kind = std::nullopt;
   std::optional<std::string> client_id = std::nullopt;
@@ -86,9 +87,9 @@ class Source {
   virtual Result<int64_t> NowMs() = 0;
 
   // In no particular order; constant memory.
-  virtual Status Tokens(const TokenFilter& filter, const RowSink<wire::TokenRow>& sink) = 0;
+  virtual Status Tokens(const RowFilter& filter, const RowSink<wire::TokenRow>& sink) = 0;
   // Oldest first.
-  virtual Status OldestTokens(const TokenFilter& filter, size_t limit,
+  virtual Status OldestTokens(const RowFilter& filter, size_t limit,
                               const RowSink<wire::TokenRow>& sink) = 0;
   // With a rule or a live token, by id, the rule of the flow first.
   virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
@@ -100,7 +101,7 @@ class Source {
                         const RowSink<wire::ParamRow>& sink) = 0;
   // By flow id and place; of the filter flow_id, kind and client_id count. kFailedPrecondition
   // offline: a ledger has no waiters.
-  virtual Status Waiters(const TokenFilter& filter, size_t limit,
+  virtual Status Waiters(const RowFilter& filter, size_t limit,
                          const RowSink<wire::WaiterRow>& sink) = 0;
   // By session id.
   virtual Status Sessions(const RowSink<wire::SessionRow>& sink) = 0;

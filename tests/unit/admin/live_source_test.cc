@@ -159,7 +159,7 @@ TEST_CASE("the server is asked for what the filter says, and namespaces are told
     wire::EncodeTokenPage(request.msgid, {MakeToken(1, "bank"), MakeToken(2, "shop")}, 0, out);
   });
   std::vector<TokenRow> rows;
-  const TokenFilter filter{
+  const RowFilter filter{
       .flow_id = 101, .client_id = "cart-1", .name_space = "shop", .min_age_ms = 90'000};
   CHECK(live->Tokens(filter, Into(&rows)).ok());
   CHECK(rows == std::vector{MakeToken(2, "shop")});
@@ -179,7 +179,7 @@ TEST_CASE("the oldest live tokens of a namespace are looked for in full pages") 
   Questions asked;
   Live live(EndlessTokens(&asked));
   std::vector<TokenRow> rows;
-  TokenFilter filter;
+  RowFilter filter;
   filter.name_space = "shop";
   CHECK(live->OldestTokens(filter, 400, Into(&rows)).ok());
   CHECK(rows.size() == 400);

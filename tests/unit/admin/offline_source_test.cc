@@ -22,7 +22,7 @@ constexpr int64_t kNowMs = kSealedMs - 500 + 2000;
 struct Offline {
   explicit Offline(LedgerBuilder builder) : store(builder.Build()) {}
 
-  std::vector<TokenRow> Tokens(const TokenFilter& filter) {
+  std::vector<TokenRow> Tokens(const RowFilter& filter) {
     std::vector<TokenRow> rows;
     status = source.Tokens(filter, [&rows](const TokenRow& row) {
       rows.push_back(row);
@@ -32,7 +32,7 @@ struct Offline {
               [](const TokenRow& a, const TokenRow& b) { return a.fence < b.fence; });
     return rows;
   }
-  std::vector<uint64_t> Fences(const TokenFilter& filter) {
+  std::vector<uint64_t> Fences(const RowFilter& filter) {
     std::vector<uint64_t> fences;
     for (const TokenRow& row : Tokens(filter)) fences.push_back(row.fence);
     return fences;

@@ -33,7 +33,7 @@ struct Printed {
 };
 
 Printed PrintList(Command command, Format format, LedgerBuilder builder,
-                  const TokenFilter& filter = {}, bool busy = false, size_t columns = 0) {
+                  const RowFilter& filter = {}, bool busy = false, size_t columns = 0) {
   store::MemoryStore store = builder.Build();
   Progress progress(false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, kMachine, &progress);
@@ -246,7 +246,7 @@ TEST_CASE("sessions prints who holds what") {
 TEST_CASE("sessions prints those that are asked for") {
   LedgerBuilder builder = OneToken();
   builder.Session(2, "bank", "cart-1").Session(3, "shop", "cart-2");
-  const auto clients = [&](const TokenFilter& filter) {
+  const auto clients = [&](const RowFilter& filter) {
     std::vector<int> sessions;
     std::istringstream lines(PrintList(Command::kSessions, Format::kJsonl, builder, filter).out);
     for (std::string line; std::getline(lines, line);) {
