@@ -58,7 +58,8 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
     limit = RefusedBy::kWaitersAhead;
   }
   if (limit != RefusedBy::kNone && flow.shadow) {
-    flows_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
+    flows_->Count(&flow,
+                  [&](TokenCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
     limit = RefusedBy::kNone;
   }
   if (limit == RefusedBy::kNone) {
@@ -279,7 +280,7 @@ uint32_t Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
                      CountRefusal(flows_, waiter.lane, TokenStatus::kTooManyRequest, full));
     return 1;
   }
-  flows_->Count(&flow, [&](FlowCounters* c) {
+  flows_->Count(&flow, [&](TokenCounters* c) {
     ++c->granted_from_queue;
     if (limit != RefusedBy::kNone) ++c->shadow_refused[static_cast<size_t>(limit)];
   });

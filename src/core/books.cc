@@ -152,7 +152,7 @@ TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
   if (wanted.lane.key_slot != kNoKey) tokens_.SetKey(slot, wanted.lane.key_slot);
   tokens_.Link(slot, &flow.tokens, &session.tokens);
   CountIn(slot);
-  flows_.Count(&flow, [](FlowCounters* c) { ++c->granted; });
+  flows_.Count(&flow, [](TokenCounters* c) { ++c->granted; });
   const std::optional<Param> param = ParamOf(*this, slot);
   step.batch->TokenIssued(LedgerToken(*this, slot), param ? &*param : nullptr);
   return slot;
@@ -209,9 +209,9 @@ void Books::EndToken(const Step& step, TokenSlot slot, const TokenEnd& end) {
     if (flow.lane.waiting() > 0) WaitQueues::LookAt(entry.session_slot, flow.lane.waiters.get());
   }
   if (key_slot != kNoKey) CountOutOfKey(key_slot, entry.count);
-  flows_.Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(end.reason)]; });
+  flows_.Count(&flow, [&](TokenCounters* c) { ++c->ended[static_cast<size_t>(end.reason)]; });
   if (end.outcome != CallOutcome::kOk) {
-    flows_.Count(&flow, [&](FlowCounters* c) { ++c->of(end.outcome); });
+    flows_.Count(&flow, [&](TokenCounters* c) { ++c->of(end.outcome); });
   }
   flow.held_times.Add(step.now.ms - entry.issued_ms);
 

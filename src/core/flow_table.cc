@@ -16,7 +16,7 @@ FlowSlot FlowTable::Find(const FlowKey& key) const {
 AcquireAnswer CountRefusal(FlowTable* flows, const LaneRef& lane, TokenStatus status,
                            RefusedBy limit) {
   flows->Count(&flows->at(lane.flow_slot),
-               [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+               [&](TokenCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
   return {.status = status,
           .refused_by = limit,
           .now_calls = flows->lane(lane).now_calls,

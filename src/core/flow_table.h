@@ -37,8 +37,8 @@
 
 namespace nowcalls::core {
 
-// Since the server started.
-struct FlowCounters {
+// Of acquires and tokens, of a flow or of all, since the server started.
+struct TokenCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
   // Acquires under a rule of calls a second; requests for calls a second under another.
   uint64_t other_kind = 0;
@@ -82,7 +82,7 @@ struct alignas(1024) Flow {  // Never on two pages.
   // nowCalls by session; null before the first cap, and without cap and tokens.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
 
-  alignas(64) FlowCounters counters;
+  alignas(64) TokenCounters counters;
   TimeHistogram held_times;  // Of the tokens that have ended since the server started.
   // Of answered waits since then, whatever the answer. Null before the first.
   std::unique_ptr<TimeHistogram> waited_times;
@@ -201,7 +201,7 @@ class FlowTable {
     change(&totals_);
   }
   // Of all flows, erased ones too, since the server started.
-  const FlowCounters& totals() const { return totals_; }
+  const TokenCounters& totals() const { return totals_; }
 
   // Active rules over all namespaces.
   size_t rules() const { return rules_; }
@@ -242,7 +242,7 @@ class FlowTable {
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
   NamespaceGuards guards_;
   size_t rules_ = 0;
-  FlowCounters totals_;
+  TokenCounters totals_;
 };
 
 // Counts a refusal, and answers it.

@@ -133,7 +133,7 @@ uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
   }
   // The grant comes before the answer: it reads params from the group, which ends with the wait.
   flows_->Count(&flows_->at(waiter.lane.flow_slot),
-                [](FlowCounters* c) { ++c->granted_from_queue; });
+                [](TokenCounters* c) { ++c->granted_from_queue; });
   AcquireAllAnswer granted = Grant(
       step, {waiter.session_slot, waiter.request_id, waiter.hold_ms, waiter.prioritized}, items);
   waiting_->AnswerAll(step, slot, std::move(granted));
@@ -406,7 +406,7 @@ GrantedToken Groups::GrantToken(const Step& step, const Terms& terms, const Item
   Flow& flow = flows_->at(item.lane.flow_slot);
   if (item.limit != RefusedBy::kNone) {
     const auto limit = static_cast<size_t>(item.limit);
-    flows_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    flows_->Count(&flow, [&](TokenCounters* c) { ++c->shadow_refused[limit]; });
   }
   const TokenSlot token = books_->IssueToken(step, {.session_slot = terms.session_slot,
                                                     .lane = item.lane,

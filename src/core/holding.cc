@@ -34,7 +34,7 @@ KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId tok
   }
   const int64_t hold_ms = std::min(flow.hold_ms, left_ms);
   entry.SetHeldSince(step.now.ms);
-  flows_->Count(&flow, [](FlowCounters* c) { ++c->kept; });
+  flows_->Count(&flow, [](TokenCounters* c) { ++c->kept; });
   books_->MoveToken(step, slot, step.now.ms + hold_ms, hold_ms);
   return {TokenStatus::kOk, hold_ms, flow.terms()};
 }

@@ -5,7 +5,7 @@
 namespace nowcalls::core {
 
 void OtherKind::Note(Flow* flow) {
-  flows_->Count(flow, [](FlowCounters* c) { ++c->other_kind; });
+  flows_->Count(flow, [](TokenCounters* c) { ++c->other_kind; });
   // Logged once a rule: a client that asks so may ask thousands of times.
   if (flow->told_other_kind) return;
   flow->told_other_kind = true;

@@ -17,21 +17,21 @@ bool SameForm(const Rule& a, const Rule& b) {
 
 }  // namespace
 
-FlowRate& RateTable::Of(FlowSlot slot, const Rule& rule) {
+RateState& RateTable::Of(FlowSlot slot, const Rule& rule) {
   if (slot.value >= flows_.size()) flows_.resize(slot.value + size_t{1});
-  std::unique_ptr<FlowRate>& state = flows_[slot.value];
-  if (state == nullptr) state = std::make_unique<FlowRate>(rule);
+  std::unique_ptr<RateState>& state = flows_[slot.value];
+  if (state == nullptr) state = std::make_unique<RateState>(rule);
   return *state;
 }
 
-const FlowRate* RateTable::Find(FlowSlot slot) const {
+const RateState* RateTable::Find(FlowSlot slot) const {
   return slot.value < flows_.size() ? flows_[slot.value].get() : nullptr;
 }
 
 void RateTable::OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule,
                           ledger::CommitBatch* batch) {
   if (Find(slot) == nullptr) return;
-  FlowRate& state = *flows_[slot.value];
+  RateState& state = *flows_[slot.value];
   // Buckets of another form, or of a rule that is no longer saved, leave the ledger first.
   if (!SameWindow(before, rule) || !IsSaved(rule)) DropSaved(slot, batch);
   if (!SameWindow(before, rule)) {
@@ -91,7 +91,7 @@ void RateTable::SaveAll(int64_t now_ms, ledger::CommitBatch* batch) {
 // Records the difference of the window from the ledger's copy; returns the number of records. Both
 // lists are by ascending begin, so one pass merges them.
 size_t RateTable::Save(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch) {
-  FlowRate& state = *flows_[slot.value];
+  RateState& state = *flows_[slot.value];
   state.window.Advance(now_ms);
   std::vector<ledger::RateBucket> buckets;
   state.window.ForEach([&](int64_t begin_ms, int64_t passed, int64_t borrowed) {
@@ -138,7 +138,7 @@ void RateTable::DropSaved(FlowSlot slot, ledger::CommitBatch* batch) {
 }
 
 void RateTable::Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come) {
-  FlowRate& state = Of(slot, rule);
+  RateState& state = Of(slot, rule);
   // A bucket that fits no window, or whose time has not come, counts nothing. The save that is due
   // at once drops it.
   if (come && IsSaved(rule)) state.window.Restore(bucket.key.begin_ms, bucket.passed, bucket.lent);

@@ -36,8 +36,8 @@ struct SavedWindow {
   int64_t due_ms = INT64_MAX;               // The next look.
 };
 
-struct FlowRate {
-  explicit FlowRate(const Rule& rule)
+struct RateState {  // Of a flow.
+  explicit RateState(const Rule& rule)
       : flow(rule.flow_id), window(rule.window_interval_ms, rule.sample_count) {}
 
   FlowId flow;
@@ -53,8 +53,8 @@ class RateTable {
       : values_(hash_key, value_bytes_max) {}
 
   // Made if need be. `rule`: in force.
-  FlowRate& Of(FlowSlot slot, const Rule& rule);
-  const FlowRate* Find(FlowSlot slot) const;  // Null: never asked.
+  RateState& Of(FlowSlot slot, const Rule& rule);
+  const RateState* Find(FlowSlot slot) const;  // Null: never asked.
   // A window of another form begins anew; others keep what has passed.
   void OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule, ledger::CommitBatch* batch);
   void Erase(FlowSlot slot, ledger::CommitBatch* batch);
@@ -84,7 +84,7 @@ class RateTable {
   // Of all flows, also of erased ones.
   const RateCounters& totals() const { return totals_; }
   template <typename Change>
-  void Count(FlowRate* rate, Change change) {
+  void Count(RateState* rate, Change change) {
     change(&rate->counters);
     change(&totals_);
   }
@@ -98,7 +98,7 @@ class RateTable {
   size_t Save(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
   void DropSaved(FlowSlot slot, ledger::CommitBatch* batch);
 
-  std::vector<std::unique_ptr<FlowRate>> flows_;        // By slot.
+  std::vector<std::unique_ptr<RateState>> flows_;       // By slot.
   std::vector<std::unique_ptr<SlidingWindow>> guards_;  // By slot.
   ParamValues values_;
   RateCounters totals_;

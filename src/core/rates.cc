@@ -97,7 +97,7 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
   FlowSlot slot;
   if (auto refusal = Enter(step, {flow_id, FlowKind::kValue}, count, &slot)) return *refusal;
   const Flow& flow = flows_->at(slot);
-  FlowRate& rate = rates_->Of(slot, *flow.rule);
+  RateState& rate = rates_->Of(slot, *flow.rule);
   ParamValues& table = rates_->values();
 
   // First pass: note on each value what the request asks of it in all. A value named twice gets the
@@ -129,7 +129,7 @@ bool Rates::MayEverPass(const Wish& wish) const {
 
 RateAnswer Rates::Ask(const Step& step, const Wish& wish) {
   const Flow& flow = flows_->at(wish.flow);
-  FlowRate& rate = rates_->Of(wish.flow, *flow.rule);
+  RateState& rate = rates_->Of(wish.flow, *flow.rule);
   rate.window.Advance(step.now.ms);
   if (!wish.param.has_value()) return AskWindow(wish, &rate);
   ParamValues& table = rates_->values();
@@ -145,7 +145,7 @@ RateAnswer Rates::Ask(const Step& step, const Wish& wish) {
 
 RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer& answer) {
   const Flow& flow = flows_->at(wish.flow);
-  FlowRate& rate = rates_->Of(wish.flow, *flow.rule);
+  RateState& rate = rates_->Of(wish.flow, *flow.rule);
   const bool passes = answer.status != TokenStatus::kBlocked;
   if (wish.param.has_value()) {
     ParamValues& table = rates_->values();
@@ -183,7 +183,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int
   if (asked == kNoFlow) return RateAnswer{.status = TokenStatus::kNoRuleExists};
   Flow& flow = flows_->at(asked);
   const auto refuse = [&](TokenStatus status, RefusedBy limit) {
-    flows_->Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+    flows_->Count(&flow, [&](TokenCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
     return RateAnswer{.status = status, .refused_by = limit};
   };
   if (!exists) return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
@@ -207,7 +207,7 @@ bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
   return true;
 }
 
-RateAnswer Rates::AskWindow(const Wish& wish, FlowRate* rate) const {
+RateAnswer Rates::AskWindow(const Wish& wish, RateState* rate) const {
   const SlidingWindow& window = rate->window;
   const int64_t limit = WindowLimitOf(*flows_, flows_->at(wish.flow));
   if (wish.count > limit) return Blocked(RefusedBy::kOverLevel);
@@ -331,16 +331,16 @@ Pace Rates::PaceOf(const Flow& flow, double of_session) const {
           .queueing_ms = flow.rule->max_queueing_time_ms};
 }
 
-RateAnswer Rates::Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer) {
+RateAnswer Rates::Count(FlowSlot slot, RateState* rate, int64_t count, RateAnswer answer) {
   Flow& flow = flows_->at(slot);
   const auto calls = static_cast<uint64_t>(count);
   const auto limit = static_cast<size_t>(answer.refused_by);
   const bool blocked = answer.status == TokenStatus::kBlocked;
   // Counted as the rule decided; what the client gets in shadow mode is kOk.
   if (blocked && flow.shadow) {
-    flows_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    flows_->Count(&flow, [&](TokenCounters* c) { ++c->shadow_refused[limit]; });
   } else if (blocked) {
-    flows_->Count(&flow, [&](FlowCounters* c) { ++c->refused[limit]; });
+    flows_->Count(&flow, [&](TokenCounters* c) { ++c->refused[limit]; });
   }
   if (flow.shadow && answer.status != TokenStatus::kOk) answer = {.status = TokenStatus::kOk};
   rates_->Count(rate, [&](RateCounters* c) {

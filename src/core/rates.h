@@ -68,14 +68,14 @@ class Rates {
 
   std::optional<RateAnswer> Enter(const Step& step, const FlowKey& key, int64_t count,
                                   FlowSlot* slot);
-  RateAnswer AskWindow(const Wish& wish, FlowRate* rate) const;
+  RateAnswer AskWindow(const Wish& wish, RateState* rate) const;
   RateAnswer AskValues(const Step& step, const Flow& flow);
   void TakeValues(const Step& step, const Flow& flow, const RateAnswer& answer);
   PaceAnswer AskValue(const Step& step, const Flow& flow, ValueSlot slot);
   void TakeValue(const Step& step, const Flow& flow, ValueSlot slot);
   bool MayValueEverPass(const Flow& flow, double count, int64_t asked) const;
   Pace PaceOf(const Flow& flow, double of_session) const;
-  RateAnswer Count(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer);
+  RateAnswer Count(FlowSlot slot, RateState* rate, int64_t count, RateAnswer answer);
 
   FlowTable* const flows_;
   RateTable* const rates_;

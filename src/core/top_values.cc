@@ -63,7 +63,7 @@ std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit,
 
   // Values with calls a second, joined with their keys if they have any.
   std::vector<bool> seen(flow.keys > 0 ? keys.slots() : 0);
-  if (const FlowRate* rate = books.rates().Find(slot); rate != nullptr) {
+  if (const RateState* rate = books.rates().Find(slot); rate != nullptr) {
     books.looks() += rate->values.list.size;
     for (ValueSlot at = rate->values.list.newest; at != kNoValue; at = values.Older(at)) {
       const ValueRate& value = values.at(at);

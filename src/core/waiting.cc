@@ -34,7 +34,7 @@ bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner, size_t group_bytes)
 
 WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                         const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
-  flows_->Count(&flows_->at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
+  flows_->Count(&flows_->at(ref.flow_slot), [](TokenCounters* c) { ++c->queued; });
   Lane& lane = flows_->lane(ref);
   // Most lanes never have waiters, so the first one makes the queue.
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
@@ -200,7 +200,7 @@ void Waiting::NoteWait(const Step& step, WaiterSlot slot) {
   const Waiter& waiter = queues_.at(slot);
   const int64_t waited_ms = step.now.ms - waiter.since_ms;
   Flow& flow = flows_->at(waiter.lane.flow_slot);
-  flows_->Count(&flow, [&](FlowCounters* c) {
+  flows_->Count(&flow, [&](TokenCounters* c) {
     c->longest_wait_ms = std::max(c->longest_wait_ms, waited_ms);
   });
   if (flow.waited_times == nullptr) flow.waited_times = std::make_unique<TimeHistogram>();

@@ -43,7 +43,7 @@ Value ByReason(const std::array<uint64_t, kEndReasonCount>& counts) {
   return ByWord(counts, [](size_t i) { return EndReasonName(static_cast<EndReason>(i)); });
 }
 
-Value ByOutcome(const core::FlowCounters& counters) {
+Value ByOutcome(const core::TokenCounters& counters) {
   std::array<uint64_t, kCallOutcomeCount> counts{};
   std::copy(counters.outcomes.begin(), counters.outcomes.end(), counts.begin() + 1);
   return ByWord(counts, [](size_t i) { return CallOutcomeName(static_cast<CallOutcome>(i)); });
@@ -90,7 +90,7 @@ Value FreeBytes(const DiskRoom& disk) {
   return {};
 }
 
-// The value of a member of core::FlowCounters, core::RateCounters, core::CoreOptions, Limits.
+// The value of a member of core::TokenCounters, core::RateCounters, core::CoreOptions, Limits.
 template <auto kMember>
 Value Total(const Source& s) {
   return static_cast<uint64_t>(s.core.flows().totals().*kMember);
@@ -108,7 +108,7 @@ Value Limit(const Source& s) {
   return static_cast<uint64_t>(s.options.limits.*kMember);
 }
 
-using Totals = core::FlowCounters;
+using Totals = core::TokenCounters;
 using Options = core::CoreOptions;
 
 constexpr auto kServerFigures = std::to_array<Figure>({

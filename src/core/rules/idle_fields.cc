@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "core/rules/field_reader.h"
+#include "core/rules/json_fields.h"
 #include "core/rules/rule_kind.h"
 #include "core/rules/rule_values.h"
 

@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "base/param_text.h"
 #include "base/text.h"
-#include "core/rules/field_reader.h"
+#include "core/rules/json_fields.h"
 #include "core/rules/param_items.h"
 #include "core/rules/rule_values.h"
 
@@ -60,12 +60,12 @@ bool IsOneCharacter(std::string_view utf8) {
 }
 
 void FailValue(const char* key, std::string_view type, const std::string& text,
-               FieldReader* fields) {
+               JsonFields* fields) {
   fields->Fail(key, "must be a value of type " + std::string(type) + ", got " + ExcerptOf(text));
 }
 
 // {"object": "5", "classType": "int", "count": 10}
-void ReadJavaItem(FieldReader* fields, Item* item) {
+void ReadJavaItem(JsonFields* fields, Item* item) {
   constexpr size_t kClassBytesMax = 64;
   std::string text;
   std::string class_name;
@@ -88,7 +88,7 @@ void ReadJavaItem(FieldReader* fields, Item* item) {
 }
 
 // {"valKind": 0, "valStr": "5", "threshold": 10}
-void ReadGoItem(FieldReader* fields, Item* item) {
+void ReadGoItem(JsonFields* fields, Item* item) {
   enum ValKind : uint8_t { kInt, kString, kBool, kFloat64 };
   int32_t kind = kInt;
   std::string text;
@@ -106,7 +106,7 @@ void ReadGoItem(FieldReader* fields, Item* item) {
 }
 
 // Whether there are not too many.
-bool CheckSize(const json& items, const char* key, FieldReader* fields) {
+bool CheckSize(const json& items, const char* key, JsonFields* fields) {
   if (items.size() <= kParamItemsMax) return true;
   fields->Fail(key, "holds " + std::to_string(items.size()) + " values; at most " +
                         std::to_string(kParamItemsMax) + " are allowed");
@@ -124,13 +124,13 @@ void ReadList(const json& list, const char* key, ReadItem read_item, Rule* rule,
       *error = key + of_item + " must be an object";
       return;
     }
-    FieldReader fields(object, std::string(key) + ".", error, of_item);
+    JsonFields fields(object, std::string(key) + ".", error, of_item);
     read_item(&fields, &rule->param->items.emplace_back());
   }
 }
 
 // {"user-a": 10}: sentinel-golang's map[interface{}]int64 as JSON, whose keys are strings.
-void ReadMap(const json& map, FieldReader* fields, Rule* rule) {
+void ReadMap(const json& map, JsonFields* fields, Rule* rule) {
   for (const auto& [text, threshold] : map.items()) {
     const std::optional<double> count = NumberOf(threshold);
     if (!count.has_value() || !(*count >= 0)) {
@@ -147,7 +147,7 @@ void ReadMap(const json& map, FieldReader* fields, Rule* rule) {
 }
 
 // Sorts the items, and refuses a value that comes twice.
-void SortOnce(const char* key, FieldReader* fields, Rule* rule) {
+void SortOnce(const char* key, JsonFields* fields, Rule* rule) {
   SortItems(&*rule->param);
   const std::vector<Item>& items = rule->param->items;
   const auto twice = std::adjacent_find(
@@ -158,7 +158,7 @@ void SortOnce(const char* key, FieldReader* fields, Rule* rule) {
                         Quoted(ParamText(value)) + " twice");
 }
 
-void ReadJavaItems(FieldReader* fields, Rule* rule, std::string* error) {
+void ReadJavaItems(JsonFields* fields, Rule* rule, std::string* error) {
   const json* list = fields->Find(kJavaItems);
   if (list == nullptr) return;
   if (!list->is_array()) {
@@ -169,7 +169,7 @@ void ReadJavaItems(FieldReader* fields, Rule* rule, std::string* error) {
   if (error->empty()) SortOnce(kJavaItems, fields, rule);
 }
 
-void ReadGoItems(FieldReader* fields, Rule* rule, std::string* error) {
+void ReadGoItems(JsonFields* fields, Rule* rule, std::string* error) {
   const json* items = fields->Find(kGoItems);
   if (items == nullptr) return;
   if (!items->is_array() && !items->is_object()) {
@@ -186,7 +186,7 @@ void ReadGoItems(FieldReader* fields, Rule* rule, std::string* error) {
 }
 
 // The least is a second.
-void ReadDuration(FieldReader* fields, ParamRule* param) {
+void ReadDuration(JsonFields* fields, ParamRule* param) {
   int64_t seconds = param->duration_ms / kMsPerSecond;
   fields->Integer("durationInSec", 1, kSecondsMax, &seconds);
   param->duration_ms = seconds * kMsPerSecond;
@@ -195,7 +195,7 @@ void ReadDuration(FieldReader* fields, ParamRule* param) {
 }  // namespace
 
 void ReadParamFlow(const json& object, Rule* rule, std::string* error) {
-  FieldReader fields(object, "", error);
+  JsonFields fields(object, "", error);
   ParamRule& param = rule->param.emplace();
   rule->max_queueing_time_ms = 0;
   fields.String("limitApp", kResourceBytesMax, &rule->limit_app);
@@ -214,7 +214,7 @@ void ReadParamFlow(const json& object, Rule* rule, std::string* error) {
 }
 
 void ReadHotspot(const json& object, Rule* rule, std::string* error) {
-  FieldReader fields(object, "", error);
+  JsonFields fields(object, "", error);
   ParamRule& param = rule->param.emplace();
   rule->max_queueing_time_ms = 0;
   rule->grade = 0;  // Go's default for every number.

@@ -1,7 +1,7 @@
 // The fields of rules that limit each value of a parameter: Sentinel's ParamFlowRule, and
 // sentinel-golang's hotspot.Rule.
 //
-// Thread: any; pure. `error` gets the first mistake, as by FieldReader. Neither reads `resource` or
+// Thread: any; pure. `error` gets the first mistake, as by JsonFields. Neither reads `resource` or
 // `clusterConfig`: see core/rules/rule_fields.h. Items that Sentinel logs and leaves out are
 // mistakes here, and so is a value that comes twice.
 #ifndef NOWCALLS_CORE_RULES_PARAM_FIELDS_H_

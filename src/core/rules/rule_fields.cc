@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "core/rules/field_reader.h"
+#include "core/rules/json_fields.h"
 #include "core/rules/param_fields.h"
 
 namespace nowcalls::core {
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-void ReadResource(FieldReader* fields, Rule* rule) {
+void ReadResource(JsonFields* fields, Rule* rule) {
   if (fields->Find("resource") == nullptr) fields->Fail("resource", "is missing");
   fields->String("resource", kResourceBytesMax, &rule->resource);
   if (IsBlank(rule->resource)) fields->Fail("resource", "must not be blank");
@@ -24,7 +24,7 @@ void ReadResource(FieldReader* fields, Rule* rule) {
 }
 
 // Of Sentinel's FlowRule.
-void ReadFlow(FieldReader* fields, Rule* rule) {
+void ReadFlow(JsonFields* fields, Rule* rule) {
   fields->String("limitApp", kResourceBytesMax, &rule->limit_app);
   fields->Integer("grade", 0, 1, &rule->grade);
   fields->Count("count", &rule->count);
@@ -35,7 +35,7 @@ void ReadFlow(FieldReader* fields, Rule* rule) {
 }
 
 // Of sentinel-golang's flow.Rule. Go's default for every number is 0.
-void ReadGoFlow(FieldReader* fields, Rule* rule) {
+void ReadGoFlow(JsonFields* fields, Rule* rule) {
   rule->count_per_interval = true;
   rule->is_go_flow = true;
   rule->warm_up_period_sec = 0;
@@ -54,7 +54,7 @@ void ReadGoFlow(FieldReader* fields, Rule* rule) {
 
 // A count, 0 for no cap, or a share of the level: "25%". A string without "%" is refused, since
 // "25" may mean either.
-void ReadMaxPerClient(FieldReader* fields, Rule* rule) {
+void ReadMaxPerClient(JsonFields* fields, Rule* rule) {
   constexpr char kKey[] = "maxPerClient";
   const json* value = fields->Find(kKey);
   if (value == nullptr) return;
@@ -74,7 +74,7 @@ void ReadMaxPerClient(FieldReader* fields, Rule* rule) {
 }
 
 // Sentinel's and ours, of every kind.
-void ReadCommonCluster(FieldReader* fields, Rule* rule) {
+void ReadCommonCluster(JsonFields* fields, Rule* rule) {
   int32_t threshold_type = 0;
   if (fields->FindSet("flowId") == nullptr) {
     const bool is_plain = !rule->param.has_value() && !rule->is_go_flow;
@@ -100,7 +100,7 @@ void ReadCommonCluster(FieldReader* fields, Rule* rule) {
   }
 }
 
-void ReadWindow(FieldReader* fields, Rule* rule) {
+void ReadWindow(JsonFields* fields, Rule* rule) {
   fields->Integer("sampleCount", 1, kInt32Max, &rule->sample_count);
   fields->Integer("windowIntervalMs", 1, kInt32Max, &rule->window_interval_ms);
   if (rule->window_interval_ms % rule->sample_count != 0) {
@@ -110,7 +110,7 @@ void ReadWindow(FieldReader* fields, Rule* rule) {
 }
 
 // Of a rule that has its interval outside of clusterConfig: ten buckets, or as many as divide it.
-void ReadGoWindow(FieldReader* fields, Rule* rule) {
+void ReadGoWindow(JsonFields* fields, Rule* rule) {
   while (rule->window_interval_ms % rule->sample_count != 0) --rule->sample_count;
   fields->Integer("sampleCount", 1, kInt32Max, &rule->sample_count);
   if (rule->window_interval_ms % rule->sample_count != 0) {
@@ -122,7 +122,7 @@ void ReadGoWindow(FieldReader* fields, Rule* rule) {
 }
 
 void ReadClusterConfig(RuleKind kind, const json& object, Rule* rule, std::string* error) {
-  FieldReader fields(object, "clusterConfig.", error);
+  JsonFields fields(object, "clusterConfig.", error);
   switch (kind) {
     case RuleKind::kHotParameter:
       rule->fallback_to_local_when_fail = false;  // ParamFlowClusterConfig's default.
@@ -153,7 +153,7 @@ std::string_view ClusterConfigIsMissing(RuleKind kind) {
 
 std::string ReadRuleFields(RuleKind kind, const json& object, Rule* rule) {
   std::string error;
-  FieldReader fields(object, "", &error);
+  JsonFields fields(object, "", &error);
   ReadResource(&fields, rule);
   switch (kind) {
     case RuleKind::kHotParameter: ReadParamFlow(object, rule, &error); break;

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "base/near_name.h"
 #include "base/text.h"
-#include "core/rules/field_reader.h"
+#include "core/rules/json_fields.h"
 #include "core/rules/rule_fields.h"
 #include "core/rules/rule_keys.h"
 #include "core/rules/rule_kind.h"

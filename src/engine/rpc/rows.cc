@@ -60,7 +60,7 @@ void FillTimes(const core::TimeHistogram& histogram, wire::Times* times) {
 
 wire::FlowCounters CountersOf(const core::Flow& flow) {
   wire::FlowCounters counters;
-  const core::FlowCounters& from = flow.counters;
+  const core::TokenCounters& from = flow.counters;
   counters.granted = from.granted;
   std::copy(from.refused.begin(), from.refused.end(), counters.refused.begin());
   std::copy(from.shadow_refused.begin(), from.shadow_refused.end(),
@@ -81,7 +81,7 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
 
 std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
-  const core::FlowRate* from = core.books().rates().Find(slot);
+  const core::RateState* from = core.books().rates().Find(slot);
   if (from == nullptr) return std::nullopt;
   // A copy moves to now: a listing changes nothing.
   core::SlidingWindow window = from->window;

@@ -94,7 +94,7 @@ TEST_CASE("shadow mode grants what it would have refused, and counts it by limit
   const SessionSlot a = h.Hello("a");
   for (int i = 0; i < 4; ++i) CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
   CHECK(h.NowCalls(1) == 4);
-  const FlowCounters& counters = CappedFlow(&h).counters;
+  const TokenCounters& counters = CappedFlow(&h).counters;
   CHECK(counters.granted == 4);
   CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kClientCap)] == 1);
   CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] == 2);
@@ -116,7 +116,7 @@ TEST_CASE("what shadow mode lets go from the queue beyond a limit is counted, to
   h.Ask(a, request, 2);
   h.Rules({{.flow = 1, .count = 2, .shadow = true}});
   CHECK(h.NowCalls(1) == 3);
-  const FlowCounters& counters = CappedFlow(&h).counters;
+  const TokenCounters& counters = CappedFlow(&h).counters;
   CHECK(counters.granted_from_queue == 2);
   CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] == 1);
 }

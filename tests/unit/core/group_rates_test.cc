@@ -63,7 +63,7 @@ struct Gateway {
   }
   // Calls in the window of flow 2.
   int64_t Passed() {
-    const FlowRate* rate = h.core().books().rates().Find(h.core().flows().Find({kRateFlow}));
+    const RateState* rate = h.core().books().rates().Find(h.core().flows().Find({kRateFlow}));
     return rate == nullptr ? 0 : rate->window.passed();
   }
 
@@ -273,7 +273,7 @@ TEST_CASE("a group counts its rates as requests do, once granted or once refused
   Gateway g;
   REQUIRE(g.Said(g.a, {RateOf(kRateFlow, 2)}) == "OK");
   REQUIRE(g.Said(g.a, {RateOf()}) == "BLOCKED rate in 2");
-  const FlowRate& rate = *g.h.core().books().rates().Find(g.h.core().flows().Find({kRateFlow}));
+  const RateState& rate = *g.h.core().books().rates().Find(g.h.core().flows().Find({kRateFlow}));
   CHECK(rate.counters.passed == 2);
   CHECK(rate.counters.requests_passed == 1);
   CHECK(rate.counters.blocked == 1);

@@ -22,8 +22,8 @@ TokenStatus ReleaseAs(CoreHarness* h, SessionSlot session, TokenId token, CallOu
 
 uint64_t Counted(CoreHarness& h, CallOutcome outcome) {
   const FlowTable& flows = h.core().flows();
-  FlowCounters counters = flows.at(OnlyFlow(flows, 1)).counters;
-  FlowCounters totals = h.core().flows().totals();
+  TokenCounters counters = flows.at(OnlyFlow(flows, 1)).counters;
+  TokenCounters totals = h.core().flows().totals();
   CHECK(totals.of(outcome) == counters.of(outcome));
   return counters.of(outcome);
 }

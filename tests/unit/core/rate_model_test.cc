@@ -138,7 +138,7 @@ class RateLife {
 
   void End(const Rule& rule) {
     const FlowSlot slot = h_.core().flows().Find(rule.key());
-    const FlowRate* rate = h_.core().books().rates().Find(slot);
+    const RateState* rate = h_.core().books().rates().Find(slot);
     if (rate != nullptr && rule.param) CHECK(rate->values.list.size <= rule.param->values_max);
   }
 

@@ -48,7 +48,7 @@ RateAnswer RequestValues(CoreHarness* h, const std::vector<std::string>& values,
 
 const Flow& TheFlow(CoreHarness* h) { return h->core().flows().at(OnlyFlow(h->core().flows(), 1)); }
 
-const FlowRate& TheRate(CoreHarness* h) {
+const RateState& TheRate(CoreHarness* h) {
   return *h->core().books().rates().Find(OnlyFlow(h->core().flows(), 1));
 }
 

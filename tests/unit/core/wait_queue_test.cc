@@ -37,7 +37,7 @@ TEST_CASE("waiters are granted first come first served as soon as there is room"
   CHECK(h.LateText() == "2 OK");
   CHECK(h.NowCalls(1) == 2);
   CHECK(h.core().wait_queues().size() == 1);
-  const FlowCounters& counters = FlowOf(&h).counters;
+  const TokenCounters& counters = FlowOf(&h).counters;
   CHECK(counters.queued == 3);
   CHECK(counters.granted_from_queue == 2);
   CHECK(counters.granted == 4);

@@ -1,4 +1,4 @@
-#include "core/rules/field_reader.h"
+#include "core/rules/json_fields.h"
 
 #include <nlohmann/json.hpp>
 
@@ -8,23 +8,23 @@ namespace nowcalls::core {
 
 using nlohmann::json;
 
-const json* FieldReader::Find(const char* key) const {
+const json* JsonFields::Find(const char* key) const {
   const auto it = object_.find(key);
   return it == object_.end() || it->is_null() ? nullptr : &*it;
 }
 
-const json* FieldReader::FindSet(const char* key) const {
+const json* JsonFields::FindSet(const char* key) const {
   const json* value = Find(key);
   return value == nullptr || IsUnset(*value) ? nullptr : value;
 }
 
 // The first error wins: later ones may follow from the default that it left. Reading goes on, so a
 // parser is a plain list of fields.
-void FieldReader::Fail(const char* key, std::string_view why) {
+void JsonFields::Fail(const char* key, std::string_view why) {
   if (error_->empty()) *error_ = prefix_ + key + suffix_ + " " + std::string(why);
 }
 
-void FieldReader::String(const char* key, size_t bytes_max, std::string* out) {
+void JsonFields::String(const char* key, size_t bytes_max, std::string* out) {
   const json* value = Find(key);
   if (value == nullptr) return;
   if (!value->is_string()) return Fail(key, "must be a string, got " + ExcerptOf(*value));
@@ -34,7 +34,7 @@ void FieldReader::String(const char* key, size_t bytes_max, std::string* out) {
   *out = value->get<std::string>();
 }
 
-void FieldReader::Bool(const char* key, bool* out) {
+void JsonFields::Bool(const char* key, bool* out) {
   const json* value = FindSet(key);
   if (value == nullptr) return;
   const auto v = BooleanOf(*value);
@@ -42,7 +42,7 @@ void FieldReader::Bool(const char* key, bool* out) {
   *out = *v;
 }
 
-void FieldReader::Number(const char* key, double* out) {
+void JsonFields::Number(const char* key, double* out) {
   const json* value = FindSet(key);
   if (value == nullptr) return;
   const auto v = NumberOf(*value);
@@ -50,14 +50,14 @@ void FieldReader::Number(const char* key, double* out) {
   *out = *v;
 }
 
-void FieldReader::Count(const char* key, double* out) {
+void JsonFields::Count(const char* key, double* out) {
   if (FindSet(key) == nullptr) return Fail(key, "is missing; it must be >= 0");
   Number(key, out);
   // Also after a failed Number, whose error stands.
   if (!(*out >= 0)) Fail(key, "must be >= 0");
 }
 
-std::optional<int64_t> FieldReader::IntegerIn(const char* key, int64_t min, int64_t max) {
+std::optional<int64_t> JsonFields::IntegerIn(const char* key, int64_t min, int64_t max) {
   const json* value = FindSet(key);
   if (value == nullptr) return std::nullopt;
   const auto v = IntegerOf(*value);

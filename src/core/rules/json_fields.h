@@ -1,9 +1,9 @@
-// FieldReader: reads fields of one JSON object into plain values, each checked.
+// JsonFields: reads fields of one JSON object into plain values, each checked.
 //
 // Thread: one at a time. After the first error it reads on with defaults. Absent and null fields
 // leave their value alone, as do unset numbers and booleans (core/rules/rule_values.h).
-#ifndef NOWCALLS_CORE_RULES_FIELD_READER_H_
-#define NOWCALLS_CORE_RULES_FIELD_READER_H_
+#ifndef NOWCALLS_CORE_RULES_JSON_FIELDS_H_
+#define NOWCALLS_CORE_RULES_JSON_FIELDS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace nowcalls::core {
 
-class FieldReader {
+class JsonFields {
  public:
   // Messages begin with prefix, key, suffix, as "items.", "object", " of item 3". `error` is set
   // once. `object` and `error` outlive the reader.
-  FieldReader(const nlohmann::json& object, std::string prefix, std::string* error,
-              std::string suffix = {})
+  JsonFields(const nlohmann::json& object, std::string prefix, std::string* error,
+             std::string suffix = {})
       : object_(object), prefix_(std::move(prefix)), suffix_(std::move(suffix)), error_(error) {}
 
   // nullptr: absent, or null, as Sentinel's dashboard writes it.
@@ -56,4 +56,4 @@ std::string ExcerptOf(const nlohmann::json& value);
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULES_FIELD_READER_H_
+#endif  // NOWCALLS_CORE_RULES_JSON_FIELDS_H_
