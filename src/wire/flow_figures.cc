@@ -402,7 +402,7 @@ inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
     Field{"by_value", &FlowRow::by_value},
 };
 
-// The maps within a row, of the table now.
+// The maps within a row, by the table.
 
 void PackValue(const FlowCounters& counters, Packer* packer) { PackRow(counters, packer); }
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<FlowCounters>* counters) {
@@ -496,13 +496,16 @@ void AddFigure(FlowMap map, std::vector<FlowFigure>* figures) {
   }
 }
 
+template <typename Map, size_t... kIndex>
+void AddFigures(FlowMap map, std::index_sequence<kIndex...> /*fields*/,
+                std::vector<FlowFigure>* figures) {
+  (AddFigure<Map, kIndex>(map, figures), ...);
+}
+
 template <typename Map>
 void AddFigures(FlowMap map, std::vector<FlowFigure>* figures) {
-  constexpr size_t kCount = std::tuple_size_v<std::remove_const_t<decltype(kFieldsOf<Map>)>>;
-  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
-    (AddFigure<Map, kIndex>(map, figures), ...);
-  }
-  (std::make_index_sequence<kCount>());
+  using Fields = std::remove_const_t<decltype(kFieldsOf<Map>)>;
+  AddFigures<Map>(map, std::make_index_sequence<std::tuple_size_v<Fields>>(), figures);
 }
 
 }  // namespace
