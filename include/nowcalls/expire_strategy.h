@@ -12,18 +12,15 @@
 // block, and must decide by its arguments alone, so that replays agree. The strategy outlives its
 // server.
 //
-// The server uses core::CoreOptions::expire_strategy, else a DefaultExpireStrategy with the
-// configured options (graces: tools/manual/rules.md). `--expire-strategy` chooses by name, shown in
-// the log and in `info`. ParseExpireStrategy in src/server/settings.cc reads the names: add yours.
-// A DefaultExpireStrategy takes config->core.restart_grace_ms and .mass_expiry_factor.
+// A program gives its strategy to nowcalls/server.h or nowcalls/embedded.h. Without one the server
+// uses a DefaultExpireStrategy with the configured options (graces: tools/manual/rules.md), or what
+// `--expire-strategy` names. The log and `info` have the name.
 //
 // After a rule's maxHoldMs the server reclaims a token for kResourceTimeout without asking. No
 // extension for kResourceTimeout reaches beyond.
 //
 // A strategy that never takes the tokens of flow 7 from an online holder. Its default_ has default
-// options: for the configured restart-grace-ms and mass-expiry-factor, pass it the server's.
-// Recovery of the ledger uses the strategy, after all settings were read. Build it in between, in
-// Serve of src/server/bootstrap.cc, and set config.expire_strategy_name there.
+// options, whatever restart-grace-ms and mass-expiry-factor are configured.
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:

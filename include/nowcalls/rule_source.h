@@ -12,12 +12,10 @@
 //
 // Thread: Check: any, also several at once; parse large text there. All else: the server's loop.
 //
-// Installing. src/server/configured_rules.cc starts the sources before the server accepts
-// connections; add yours with source.Start(&sink). server::LoopRuleSink tells the engine the time
-// of each call; a test passes engine.RulesAt(now). nowcalls::Embedded takes rules by LoadRules
-// alone.
+// Installing. A program gives its sources to nowcalls/server.h, which starts them before the server
+// accepts connections. nowcalls::Embedded takes rules by LoadRules alone.
 //
-// A source that asks a service for rules; the program polls it on the server's thread:
+// A source that asks a service for rules; the program polls it with Server::Post:
 //
 //   class PolledRules final : public RuleSource {
 //    public:

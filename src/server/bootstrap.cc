@@ -203,12 +203,6 @@ Result<recovery::RecoveredLedger> RecoverFrom(store::RocksStore* store,
                             config.data_dir + "` lists all that is wrong");
 }
 
-// In a child process: damage that ends a reader must not end the server.
-Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
-                                         const std::atomic<bool>& stop) {
-  return backup::VerifyInProcess(backup::kThisProgram, data_dir, stop);
-}
-
 // A lost ledger must not be taken for a new one: tokens that are out would be granted again.
 Status CheckRequiredLedger(const ServerConfig& config) {
   NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Without it no ledger can be begun.
@@ -299,18 +293,18 @@ net::Endpoint OwnAddress(std::span<const std::unique_ptr<Listener>> listeners) {
 
 // All of them outlive what it returns, which runs on the backup thread.
 BackupThread::Make MakerOfBackups(store::RocksStore* store, const ServerConfig* config,
-                                  const PortFile* port_file) {
+                                  const PortFile* port_file, const backup::CopyVerifier& verify) {
   return [=](const std::string& to, const std::atomic<bool>& stop,
              const std::function<void()>& begun) -> Result<backup::Manifest> {
     NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, *config, *port_file));
     return backup::MakeBackup(*store, config->data_dir, to,
-                              std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy, stop,
+                              std::string("nowcalls-server ") + NOWCALLS_VERSION, verify, stop,
                               begun);
   };
 }
 
 Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
-           const store::RocksStoreOptions& options) {
+           const ServeOptions& options) {
   const Stopwatch watch;
   std::optional<LongStart> starting(std::in_place);
   LogBeginning(config, rules);
@@ -332,7 +326,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
   // 2. Open, load, prove. Accept is the first call that may change an older ledger.
-  auto store = OpenStore(*std::move(lock), config, options);
+  auto store = OpenStore(*std::move(lock), config, options.store);
   if (!store.ok()) return store.status();
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
   Result<recovery::RecoveredLedger> ledger = RecoverFrom(store->get(), config);
@@ -344,13 +338,14 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
   const recovery::MachineClock clock(*ledger);
   Server server(
-      config, &*ledger, &clock, store->get(), MakerOfBackups(store->get(), &config, &port_file),
+      config, &*ledger, &clock, store->get(),
+      MakerOfBackups(store->get(), &config, &port_file, options.verify),
       [&] {
         // On the commit thread, at the end: first the port file, then the ledger and its lock.
         port_file.Remove();
         return (*store)->Close();
       },
-      &board, std::move(again));
+      &board, std::move(again), options.additions);
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
@@ -383,14 +378,25 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
 }  // namespace
 
 int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
-          std::vector<LoadedRuleFile> rules, const store::RocksStoreOptions& store) {
+          std::vector<LoadedRuleFile> rules, const ServeOptions& options) {
+  options.additions->ApplyTo(&config);
   // Copied before PrepareProcess lowers limits and makes paths absolute: changes compare with it.
-  ConfigAgain again{.at_start = config, .read = std::move(read_again)};
+  ConfigAgain again{.at_start = config};
+  again.read = [read = std::move(read_again), additions = options.additions] {
+    Result<Invocation> found = read();
+    if (found.ok()) additions->ApplyTo(&found->config);
+    return found;
+  };
   Status status = PrepareProcess(&config);
-  if (status.ok()) status = Run(config, std::move(again), std::move(rules), store);
+  if (status.ok()) status = Run(config, std::move(again), std::move(rules), options);
   if (status.ok()) return kExitOk;
   LogAt(LogLevel::kError, status.message());
   return ExitCodeOf(status);
+}
+
+Result<backup::VerifySummary> VerifyInChild(const std::string& data_dir,
+                                            const std::atomic<bool>& stop) {
+  return backup::VerifyInProcess(backup::kThisProgram, data_dir, stop);
 }
 
 int ExitCodeOf(const Status& failure) {

@@ -5,20 +5,35 @@
 #ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
 #define NOWCALLS_SERVER_BOOTSTRAP_H_
 
+#include <atomic>
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "backup/backup.h"
 #include "nowcalls/status.h"
+#include "server/additions.h"
 #include "server/config.h"
 #include "server/rule_files.h"
 #include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {
 
-// Serves until a signal. Returns the exit code; logs the reason unless 0. `store`: options but for
-// durability, which is `config`'s. `read_again`, on a worker thread: the configuration now.
+// Verifies a copy in a process of this program, whose main calls backup::RunAsVerifier: damage that
+// ends a reader must not end the server.
+Result<backup::VerifySummary> VerifyInChild(const std::string& data_dir,
+                                            const std::atomic<bool>& stop);
+
+struct ServeOptions {
+  store::RocksStoreOptions store{};  // But for durability, which is the configuration's.
+  Additions* additions = nullptr;    // Not null; outlives the call.
+  backup::CopyVerifier verify = VerifyInChild;
+};
+
+// Serves until a signal. Returns the exit code; logs the reason unless 0. `read_again`, on a worker
+// thread: the configuration now.
 int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
-          std::vector<LoadedRuleFile> rules, const store::RocksStoreOptions& store);
+          std::vector<LoadedRuleFile> rules, const ServeOptions& options);
 
 // kExitUsage: the operator's mistake. kExitCorruption: damage. kExitIoError: the system refused a
 // call.

@@ -81,6 +81,14 @@ Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Statu
   return {};
 }
 
+Status ConfiguredRules::StartSources(const std::vector<std::shared_ptr<RuleSource>>& sources) {
+  for (const auto& source : sources) {
+    NOWCALLS_RETURN_IF_ERROR(source->Start(&sink_).WithContext("a rule source of the program"));
+    sources_.push_back(source.get());
+  }
+  return {};
+}
+
 // The source cannot fail to start: PutInForce has claimed the namespaces.
 void ConfiguredRules::Watch(uv_loop_t* loop) {
   NOWCALLS_CHECK(at_start_.size() == config_->rules.size());
@@ -92,6 +100,11 @@ void ConfiguredRules::Watch(uv_loop_t* loop) {
                                        [](LogLevel level, const std::string& text,
                                           const LogFields& fields) { LogAt(level, text, fields); });
   NOWCALLS_CHECK(source_->Start(&sink_).ok());
+}
+
+void ConfiguredRules::StopWatching() {
+  source_->Stop();
+  for (RuleSource* const source : sources_) source->Stop();
 }
 
 void ConfiguredRules::ReloadAll() {

@@ -39,11 +39,15 @@ class ConfiguredRules {
   // names file, namespace and rule, or the owner; nothing has changed.
   Status PutInForce(std::vector<LoadedRuleFile> files);
 
+  // Starts the program's sources, in this order. They outlive it.
+  Status StartSources(const std::vector<std::shared_ptr<RuleSource>>& sources);
+
   // REQUIRES: PutInForce was called with all files.
   void Watch(uv_loop_t* loop);
   // Loads all files again, changed or not, and logs the results.
   void ReloadAll();
-  void StopWatching() { source_->Stop(); }
+  // Also stops the program's sources.
+  void StopWatching();
   // No look at a file is under way.
   bool idle() const { return source_->idle(); }
 
@@ -58,6 +62,7 @@ class ConfiguredRules {
   LoopRuleSink sink_;
   std::vector<FileAtStart> at_start_;       // Of config_->rules.
   std::unique_ptr<FileRuleSource> source_;  // None before Watch.
+  std::vector<RuleSource*> sources_;        // Of the program, started.
 };
 
 }  // namespace nowcalls::server

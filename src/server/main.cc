@@ -11,12 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "backup/backup.h"
 #include "backup/verify_process.h"
 #include "base/exit_codes.h"
 #include "base/last_words.h"
 #include "base/shown_text.h"
 #include "base/standard_descriptors.h"
 #include "nowcalls_version.h"
+#include "server/additions.h"
 #include "server/bootstrap.h"
 #include "server/config.h"
 #include "server/logging.h"
@@ -64,14 +66,8 @@ bool HasLedger(const ServerConfig& config) {
   return present.code() != StatusCode::kNotFound;
 }
 
-}  // namespace
-
-int Main(int argc, const char* const* argv, const store::RocksStoreOptions& store) {
-  // 1. Before anything can fail or open a file.
-  InstallLastWords();
-  OccupyStandardDescriptors();
-  if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
-  // 2. Settings; commands that only print need no more.
+int RunCommandLine(int argc, const char* const* argv, const ServeOptions& options) {
+  // 1. Settings; commands that only print need no more.
   const Result<Invocation> invocation = ReadInvocation(argc, argv, OurEnvironment());
   if (!invocation.ok()) {
     PrintError(invocation.status().message());
@@ -81,7 +77,7 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   if (invocation->command == Command::kHelp) return Print(HelpText());
   if (invocation->command == Command::kHelpMarkdown) return Print(SettingsPage());
   if (invocation->command == Command::kVersion) return Print(VersionText());
-  // 3. Rule files. A start with a ledger may fall back to its rules; a check, or a new ledger, may
+  // 2. Rule files. A start with a ledger may fall back to its rules; a check, or a new ledger, may
   //    not.
   std::vector<LoadedRuleFile> rules =
       ReadRuleFiles(invocation->config.rules, invocation->config.rules_strict);
@@ -96,17 +92,34 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
     return Print(DescribeSettings(*invocation) + DescribeRules(rules) +
                  "The configuration is valid.\n");
   }
-  // 4. Serve. From here on the log has all lines.
+  // 3. Serve. From here on the log has all lines.
   SetUpLogging(invocation->config.log_level, invocation->config.log_format);
   for (const std::string& warning : invocation->warnings) LogAt(LogLevel::kWarn, warning);
   for (const std::string& sentence : SettingSentences(*invocation)) {
     LogAt(LogLevel::kDebug, sentence);
   }
   const auto read_again = [argc, argv] { return ReadInvocation(argc, argv, OurEnvironment()); };
-  const int exit_code = Serve(invocation->config, read_again, std::move(rules), store);
+  const int exit_code = Serve(invocation->config, read_again, std::move(rules), options);
   // The log's thread may still have lines; an exit does not wait for it.
   FlushLog();
   return exit_code;
+}
+
+}  // namespace
+
+int Main(int argc, const char* const* argv, const store::RocksStoreOptions& store) {
+  // Before anything can fail or open a file.
+  InstallLastWords();
+  OccupyStandardDescriptors();
+  if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
+  Additions none({});
+  return RunCommandLine(argc, argv, {.store = store, .additions = &none});
+}
+
+int RunWithin(int argc, const char* const* argv, Additions* additions) {
+  InstallLastWords();
+  // /proc/self/exe is another program, so copies are verified on a thread.
+  return RunCommandLine(argc, argv, {.additions = additions, .verify = backup::VerifyCopy});
 }
 
 }  // namespace nowcalls::server

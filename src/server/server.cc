@@ -51,13 +51,15 @@ net::SocketBatch::Means MeansOf(const ServerConfig& config) {
 
 Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
                const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
-               std::function<Status()> close_store, web::Board* board, ConfigAgain again)
+               std::function<Status()> close_store, web::Board* board, ConfigAgain again,
+               Additions* additions)
     : config_(config),
       again_(std::move(again)),
       clock_(clock),
       store_(store),
       close_store_(std::move(close_store)),
       board_(board),
+      additions_(additions),
       log_(config.core.limits),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, clock->Now()),
       turn_(&engine_, clock, this),
@@ -82,6 +84,7 @@ Server::~Server() = default;
 
 Status Server::PutRulesInForce(std::vector<LoadedRuleFile> files) {
   NOWCALLS_RETURN_IF_ERROR(rules_.PutInForce(std::move(files)));
+  NOWCALLS_RETURN_IF_ERROR(rules_.StartSources(additions_->rule_sources()));
   turn_.CommitAll();
   return commits_.SyncNow();
 }
@@ -94,7 +97,14 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
   hooks_.Start(&loop_);
   rules_.Watch(&loop_);
   config_watch_.Start(&loop_);
+  std::vector<std::string> addresses;
+  for (const auto& listener : listeners) addresses.push_back(listener->address().ToString());
   peers_.Start(&loop_, std::move(listeners));
+  additions_->Serve(&loop_, std::move(addresses), [this] {
+    if (turn_.ending()) return;
+    LogAt(LogLevel::kInfo, "the program asks for the end: finishing what is in flight");
+    BeginEnd();
+  });
   board_->phase.store(web::Board::Phase::kServing, std::memory_order_release);
   service_.Ready();
 }
@@ -236,6 +246,7 @@ void Server::CloseHandles() {
   commits_.Stop();
   scans_->Stop();
   backups_.Stop();
+  additions_->Close();
   hooks_.Close();
 }
 

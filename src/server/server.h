@@ -24,6 +24,7 @@
 #include "node/turn.h"
 #include "nowcalls/status.h"
 #include "recovery/recovery.h"
+#include "server/additions.h"
 #include "server/backups.h"
 #include "server/commit_pump.h"
 #include "server/config.h"
@@ -51,11 +52,12 @@ struct ConfigAgain {
 
 class Server final : public engine::Driver, private node::Io {
  public:
-  // `ledger`, `clock`, `store` and `board` outlive the server. `make_backup` runs on the backup
-  // thread, `close_store` on the commit thread.
+  // `ledger`, `clock`, `store`, `board` and `additions` outlive the server. `make_backup` runs on
+  // the backup thread, `close_store` on the commit thread.
   Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
          const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
-         std::function<Status()> close_store, web::Board* board, ConfigAgain again);
+         std::function<Status()> close_store, web::Board* board, ConfigAgain again,
+         Additions* additions);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -116,6 +118,7 @@ class Server final : public engine::Driver, private node::Io {
   store::Store* const store_;
   const std::function<Status()> close_store_;
   web::Board* const board_;
+  Additions* const additions_;
   ServiceManager service_;
   ServerLog log_;
   engine::Engine engine_;
