@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/exit_codes.h"
 #include "base/limits.h"
+#include "base/man_page.h"
 #include "base/option_values.h"
 #include "base/shown_text.h"
 #include "base/text.h"
@@ -26,6 +27,11 @@ constexpr uint64_t kTokenIdMax = INT64_MAX;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
 constexpr char kKindHelp[] = "Only its rule of the flow (flow) or by value (value) [both]";
 constexpr char kKindOfTokensHelp[] = "Only tokens without a parameter (flow) or with one (value)";
+
+constexpr char kExamples[] =
+    "nowcalls-admin stat\n"
+    "nowcalls-admin tokens --flow 1001\n"
+    "nowcalls-admin verify --data-dir /var/lib/nowcalls";
 
 constexpr char kFooter[] =
     "The source is a running server (--server HOST:PORT or the path of its socket; else the "
@@ -96,6 +102,10 @@ class Parser {
 
   ParsedArguments Parse(int argc, const char* const* argv) {
     ParsedArguments parsed;
+    if (WantsManPage(argc, argv)) {
+      parsed.out = CommandManPage(app_, 8, kExamples);
+      return parsed;
+    }
     std::ostringstream out;
     std::ostringstream err;
     try {

@@ -10,6 +10,7 @@
 
 #include "base/exit_codes.h"
 #include "base/limits.h"
+#include "base/man_page.h"
 #include "base/option_values.h"
 #include "base/shown_text.h"
 #include "base/text.h"
@@ -36,6 +37,10 @@ constexpr int64_t kBehindMsMax = 90'000;  // What the histograms can tell.
 // Of all connections together: 2 GB of memory.
 constexpr double kLanesMax = 50e6;
 constexpr size_t kSuffixBytesMax = 8;  // ".39", see bench/nowcalls_target.h.
+
+constexpr char kExamples[] =
+    "nowcalls-bench --connections 50 --rate 20000 --hold-ms 50\n"
+    "nowcalls-bench fill --tokens 1000000";
 
 constexpr char kFooter[] =
     "Without a command it puts a load on the server: acquires and releases tokens, as fast as the "
@@ -155,6 +160,10 @@ class Parser {
 
   ParsedArguments Parse(int argc, const char* const* argv) {
     ParsedArguments parsed;
+    if (WantsManPage(argc, argv)) {
+      parsed.out = CommandManPage(app_, 1, kExamples);
+      return parsed;
+    }
     std::ostringstream out;
     std::ostringstream err;
     try {

@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/exit_codes.h"
 #include "base/limits.h"
+#include "base/man_page.h"
 #include "base/option_values.h"
 #include "base/shown_text.h"
 #include "base/text.h"
@@ -18,6 +19,11 @@
 
 namespace nowcalls::command {
 namespace {
+
+constexpr char kExamples[] =
+    "nowcalls exec --flow 1001 --wait 30s -- ./report.sh\n"
+    "nowcalls exec --flow 1001 --flow 1002:2 --on-lost term -- make\n"
+    "nowcalls top 1001";
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 refused, or no such token or flow; 64 usage is wrong; 69 the server "
@@ -84,6 +90,11 @@ class Parser {
 
   ParsedArguments Parse(int argc, const char* const* argv) {
     ParsedArguments parsed;
+    if (WantsManPage(argc, argv)) {
+      parsed.ends = true;
+      parsed.out = CommandManPage(app_, 1, kExamples);
+      return parsed;
+    }
     try {
       app_.parse(argc, argv);
       Finish();

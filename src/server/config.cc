@@ -17,7 +17,6 @@ namespace nowcalls::server {
 namespace {
 
 constexpr size_t kConfigFileBytesMax = 1024 * 1024;
-constexpr const char* kConfigEnvironment = "NOWCALLS_CONFIG";
 
 struct Flags {
   bool help = false;
@@ -257,25 +256,16 @@ Status CheckDiskFree(const Invocation& invocation) {
       std::to_string(limits.disk_free_high_bytes));
 }
 
-void AppendHelp(std::string_view flag, std::string_view environment, std::string_view default_text,
-                std::string_view doc, std::string* text) {
-  constexpr size_t kFlagColumns = 32;
-  std::string line = "  " + std::string(flag);
-  line.resize(std::max(line.size() + 1, kFlagColumns), ' ');
-  line += environment;
-  if (!default_text.empty()) line += "  [" + std::string(default_text) + "]";
-  *text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n      " + std::string(doc) + "\n";
-}
-
 }  // namespace
 
 Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env) {
   Invocation invocation;
   invocation.origins.assign(Settings().size(), "default");
-  // The manual's page depends on no setting, so it is found before flags are parsed.
+  // Pages depend on no setting, so they are found before flags are parsed.
   for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) != "--help=markdown") continue;
-    invocation.command = Command::kHelpMarkdown;
+    const std::string_view flag = argv[i];
+    if (flag != "--help=markdown" && flag != "--help=man") continue;
+    invocation.command = flag == "--help=man" ? Command::kHelpMan : Command::kHelpMarkdown;
     return invocation;
   }
   Result<Flags> flags = ParseFlags(argc, argv);
@@ -294,40 +284,6 @@ Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Envir
   NOWCALLS_RETURN_IF_ERROR(CheckDiskFree(invocation));
   WarnOfUnknown(env, &invocation);
   return invocation;
-}
-
-std::string HelpText() {
-  std::string text =
-      "nowcalls-server: a durable server of concurrency tokens\n\n"
-      "usage: nowcalls-server [FLAG...]\n\n"
-      "Each setting is a flag, an environment variable and a key of the TOML file\n"
-      "(--data-dir is data_dir there). Flags beat the environment, the environment\n"
-      "beats the file, the file beats the default in [brackets].\n";
-  const ServerConfig defaults;
-  std::string_view group;
-  for (const Setting& setting : Settings()) {
-    if (setting.group != group) text += "\n" + std::string(setting.group) + "\n";
-    group = setting.group;
-    const std::string value_name(setting.value_name);
-    const bool is_switch = setting.kind == SettingKind::kSwitch;
-    AppendHelp(setting.flag() + (value_name.empty() ? "" : " " + value_name), setting.environment(),
-               is_switch ? "" : setting.get(defaults), setting.doc, &text);
-  }
-  text += "\nProgram\n";
-  AppendHelp("--config FILE", kConfigEnvironment, "", "Read settings from a TOML file.", &text);
-  AppendHelp("--check-config", "", "",
-             "Check settings and rule files, print the settings in effect and exit.", &text);
-  AppendHelp("-h, --help", "", "", "Print this and exit; --help=markdown: the manual's page.",
-             &text);
-  AppendHelp("-V, --version", "", "", "Print the version and exit.", &text);
-  text +=
-      "\nSignals: SIGTERM and SIGINT finish the requests that were read and exit with 0;\n"
-      "a second one ends the server at once, like kill -9, and loses nothing that was\n"
-      "acknowledged. SIGHUP reads the configuration and the rule files again; all of\n"
-      "them are watched anyway.\n"
-      "Exit codes: 0 orderly end, 1 ended at once by a second signal, 64 wrong flags,\n"
-      "configuration or rules, 65 damaged or unknown ledger, 74 disk, lock or socket.\n";
-  return text;
 }
 
 std::string DescribeSettings(const Invocation& invocation) {

@@ -63,7 +63,7 @@ struct ServerConfig {
   std::string expire_strategy_name = "default";  // Of core.expire_strategy.
 };
 
-enum class Command { kServe, kCheckConfig, kHelp, kHelpMarkdown, kVersion };
+enum class Command { kServe, kCheckConfig, kHelp, kHelpMan, kHelpMarkdown, kVersion };
 
 struct Invocation {
   Command command = Command::kServe;
@@ -72,14 +72,15 @@ struct Invocation {
   std::vector<std::string> warnings;  // Of variables that are no settings, a sentence each.
 };
 
+inline constexpr char kConfigEnvironment[] = "NOWCALLS_CONFIG";
+
 // Variables that begin with NOWCALLS_, by name. Empty counts as unset.
 using Environment = std::map<std::string, std::string>;
 
 // Help and version win over mistakes elsewhere.
 Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env);
 
-// Output of --help, and of --check-config: value and origin of each setting.
-std::string HelpText();
+// Output of --check-config: value and origin of each setting.
 std::string DescribeSettings(const Invocation& invocation);
 
 // For the log: "data-dir is /var/lib/nowcalls (flag --data-dir)".

@@ -75,6 +75,7 @@ int RunCommandLine(int argc, const char* const* argv, const ServeOptions& option
     return kExitUsage;
   }
   if (invocation->command == Command::kHelp) return Print(HelpText());
+  if (invocation->command == Command::kHelpMan) return Print(HelpManPage());
   if (invocation->command == Command::kHelpMarkdown) return Print(SettingsPage());
   if (invocation->command == Command::kVersion) return Print(VersionText());
   // 2. Rule files. A start with a ledger may fall back to its rules; a check, or a new ledger, may

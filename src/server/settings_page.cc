@@ -1,8 +1,10 @@
 #include "server/settings_page.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "base/man_page.h"
 #include "server/config.h"
 #include "server/settings.h"
 
@@ -73,8 +75,8 @@ The rule files must exist here; a real start can fall back to the rules of the l
     ...
     The configuration is valid.
 
-Flags that are no settings: `--config FILE`, `--check-config`, `--help` (`-h`), `--help=markdown`,
-`--version` (`-V`).
+Flags that are no settings: `--config FILE`, `--check-config`, `--help` (`-h`), `--help=man`,
+`--help=markdown`, `--version` (`-V`).
 )";
 
 // Appends `text`, broken at blanks; the first line begins with "- ", the others with two blanks.
@@ -107,7 +109,85 @@ void AppendSetting(const Setting& setting, const ServerConfig& defaults, std::st
   AppendItem(item, page);
 }
 
+constexpr char kHelpIntroduction[] =
+    "Each setting is a flag, an environment variable and a key of the TOML file\n"
+    "(--data-dir is data_dir there). Flags beat the environment, the environment\n"
+    "beats the file, the file beats the default in [brackets].\n";
+constexpr char kHelpNotes[] =
+    "Signals: SIGTERM and SIGINT finish the requests that were read and exit with 0;\n"
+    "a second one ends the server at once, like kill -9, and loses nothing that was\n"
+    "acknowledged. SIGHUP reads the configuration and the rule files again; all of\n"
+    "them are watched anyway.\n"
+    "Exit codes: 0 orderly end, 1 ended at once by a second signal, 64 wrong flags,\n"
+    "configuration or rules, 65 damaged or unknown ledger, 74 disk, lock or socket.\n";
+
+struct HelpRow {
+  std::string_view group;
+  std::string flag;
+  std::string values;  // "NOWCALLS_LISTEN  [127.0.0.1:18730]"
+  std::string_view doc;
+};
+
+// The settings, then the flags that are none.
+std::vector<HelpRow> HelpRows() {
+  const ServerConfig defaults;
+  std::vector<HelpRow> rows;
+  for (const Setting& setting : Settings()) {
+    const bool is_switch = setting.kind == SettingKind::kSwitch;
+    const std::string value = is_switch ? "" : setting.get(defaults);
+    rows.push_back(
+        {setting.group,
+         setting.flag() + (setting.value_name.empty() ? "" : " ") + std::string(setting.value_name),
+         setting.environment() + (value.empty() ? "" : "  [" + value + "]"), setting.doc});
+  }
+  constexpr std::string_view kGroup = "Program";
+  rows.push_back({kGroup, "--config FILE", kConfigEnvironment, "Read settings from a TOML file."});
+  rows.push_back({kGroup, "--check-config", "",
+                  "Check settings and rule files, print the settings in effect and exit."});
+  rows.push_back({kGroup, "-h, --help", "",
+                  "Print this and exit; =man: as a man page; =markdown: the manual's page."});
+  rows.push_back({kGroup, "-V, --version", "", "Print the version and exit."});
+  return rows;
+}
+
 }  // namespace
+
+std::string HelpText() {
+  constexpr size_t kFlagColumns = 32;
+  std::string text =
+      "nowcalls-server: a durable server of concurrency tokens\n\n"
+      "usage: nowcalls-server [FLAG...]\n\n";
+  text += kHelpIntroduction;
+  std::string_view group;
+  for (const HelpRow& row : HelpRows()) {
+    if (row.group != group) text += "\n" + std::string(row.group) + "\n";
+    group = row.group;
+    std::string line = "  " + row.flag;
+    if (!row.values.empty()) {
+      line.resize(std::max(line.size() + 1, kFlagColumns), ' ');
+      line += row.values;
+    }
+    text += line + "\n      " + std::string(row.doc) + "\n";
+  }
+  return text + "\n" + kHelpNotes;
+}
+
+std::string HelpManPage() {
+  ManPage page("nowcalls-server", 8, "a durable server of concurrency tokens",
+               "nowcalls-server [FLAG...]");
+  page.Section("OPTIONS");
+  page.Paragraphs(kHelpIntroduction);
+  std::string_view group;
+  for (const HelpRow& row : HelpRows()) {
+    if (row.group != group) page.Part(std::string(row.group));
+    group = row.group;
+    page.Option(row.flag, row.values + (row.values.empty() ? "" : "\n") + std::string(row.doc));
+  }
+  page.Section("NOTES");
+  page.Paragraphs(kHelpNotes);
+  return page.Finished(
+      "nowcalls-server --data-dir /var/lib/nowcalls --rules shop=/etc/nowcalls/shop.json");
+}
 
 std::string SettingsPage() {
   std::string page(kIntroduction);

@@ -1,4 +1,4 @@
-// The manual's page tools/manual/configuration.md; --help=markdown prints it.
+// What --help prints, with =man as a man page, with =markdown as tools/manual/configuration.md.
 //
 // Thread: any.
 #ifndef NOWCALLS_SERVER_SETTINGS_PAGE_H_
@@ -7,6 +7,9 @@
 #include <string>
 
 namespace nowcalls::server {
+
+std::string HelpText();
+std::string HelpManPage();
 
 // Markdown with lines of at most 120 bytes. A test compares it to the file.
 std::string SettingsPage();

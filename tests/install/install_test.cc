@@ -122,6 +122,11 @@ TEST_CASE("programs and documents are installed, and what is left to do is said"
        {"nowcalls", "nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
     const Finished done = RunProgram({dir.Sub("prefix/bin/") + program, "--version"});
     CHECK(done.out.starts_with(program + " " + VERSION));
+    const std::string section =
+        program == "nowcalls-server" || program == "nowcalls-admin" ? "8" : "1";
+    CHECK(ReadFileToString(
+              dir.Sub("prefix/share/man/man" + section + "/" + program + "." + section)) ==
+          RunProgram({dir.Sub("prefix/bin/") + program, "--help=man"}).out);
   }
   for (const char* document : {"README.md", "src/wire/PROTOCOL.md", "tools/manual/clients.md"}) {
     CAPTURE(document);
@@ -133,7 +138,6 @@ TEST_CASE("programs and documents are installed, and what is left to do is said"
     const bool made = name == "build" || name == "__pycache__" || name.ends_with(".egg-info");
     CHECK_MESSAGE(!made, file.path().string());
   }
-  CHECK(std::filesystem::exists(dir.Sub("prefix/share/man/man1/nowcalls.1")));
   CHECK(std::filesystem::exists(dir.Sub("prefix/share/bash-completion/completions/nowcalls")));
 }
 
