@@ -188,7 +188,7 @@ BENCH = {
 
 
 def _add(
-    cls: Any, name: str, argv: List[str], methods: str, terminal: bool = False, usual: int = 30
+    cls: Any, name: str, argv: List[str], methods: str, terminal: bool = False, usual: int = 15
 ) -> None:
     def test(self: HostileTest) -> None:
         cases = sample(list(hostile_answers.wrong_streams()), usual)
