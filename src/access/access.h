@@ -23,7 +23,8 @@ enum class Role : uint8_t {
 };
 std::string_view RoleName(Role role);  // "observer"
 
-// What a row is about: how its namespace is found.
+// What a row is about. Protocols ask with the namespace of the connection's session, and a hello
+// with the one that it names.
 enum class Scope : uint8_t {
   kServer,     // All of it; no namespace.
   kNamespace,  // One that is named, or the session's.

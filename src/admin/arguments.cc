@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "admin/argument_checks.h"
 #include "base/duration.h"
 #include "base/exit_codes.h"
 #include "base/limits.h"
@@ -13,7 +14,6 @@
 #include "base/shown_text.h"
 #include "base/text.h"
 #include "base/usage_errors.h"
-#include "ledger/history_entry.h"
 #include "net/endpoint.h"
 #include "nowcalls_version.h"
 
@@ -35,8 +35,8 @@ constexpr char kExamples[] =
 
 constexpr char kFooter[] =
     "The source is a running server (--server HOST:PORT or the path of its socket; else the "
-    "environment's NOWCALLS_SERVER; "
-    "else 127.0.0.1:18730) or the ledger on disk (--data-dir DIR), which is read without its "
+    "environment's NOWCALLS_SERVER; else 127.0.0.1:18730) or the ledger on disk (--data-dir DIR), "
+    "which is read without its "
     "server; if that is running or hung, it is left alone and the ledger is read beside it.\n\n"
     "Formats: table, jsonl (one JSON object a line), csv. A terminal gets a table, a file or pipe "
     "jsonl, unless --format or the environment's NOWCALLS_FORMAT says otherwise. A table fits the "
@@ -44,37 +44,6 @@ constexpr char kFooter[] =
     "shows all. Times in jsonl and csv are milliseconds of the ledger clock.\n\n"
     "Exit codes: 0 done; 1 the request was refused; 64 usage, rules or a directory are wrong; 65 "
     "the ledger is damaged; 69 the server cannot be reached; 74 input or output failed.\n";
-
-Result<Format> ParseFormat(std::string_view text) {
-  if (text == "table") return Format::kTable;
-  if (text == "jsonl") return Format::kJsonl;
-  if (text == "csv") return Format::kCsv;
-  return Status::InvalidArgument(Quoted(text) + " is none of table, jsonl, csv");
-}
-
-Status CheckServer(const std::string& address) { return net::ParseServer(address).status(); }
-
-Status CheckText(std::string_view text, size_t bytes_max) {
-  if (text.empty() || text.size() > bytes_max) {
-    return Status::InvalidArgument("must be 1.." + std::to_string(bytes_max) + " bytes, got " +
-                                   std::to_string(text.size()));
-  }
-  if (IsPrintable(text)) return {};
-  return Status::InvalidArgument("must be UTF-8 without control characters, got " + Quoted(text));
-}
-
-Status CheckEndReason(std::string_view text) {
-  for (int reason = 1; reason < kEndReasonCount; ++reason) {
-    const auto end = static_cast<EndReason>(reason);
-    if (ledger::IsKeptInHistory(end, CallOutcome::kFailed) && text == EndReasonName(end)) return {};
-  }
-  return Status::InvalidArgument(
-      Quoted(text) +
-      " is none of released, released_late, client_offline, "
-      "resource_timeout, rule_removed, admin; of tokens released in time "
-      "only those are kept whose call did not end well, and cancelled "
-      "ones are counted");
-}
 
 ParsedArguments UsageError(const std::string& what, const std::string& path) {
   ParsedArguments parsed;
@@ -141,7 +110,7 @@ class Parser {
     if (!arguments_.server.empty() || !arguments_.data_dir.empty()) return;
     if (arguments_.command == Command::kRulesCheck) return;
     const std::string server(environment_.server);
-    if (!server.empty()) Require(kServerVariable, CheckServer(server));
+    if (!server.empty()) Require(kServerVariable, net::ParseServer(server).status());
     arguments_.server = server.empty() ? kDefaultServer : server;
   }
 
@@ -166,7 +135,7 @@ class Parser {
         ->add_option_function<std::string>(
             "--server",
             [this](const std::string& address) {
-              Require("--server", CheckServer(address));
+              Require("--server", net::ParseServer(address).status());
               arguments_.server = address;
             },
             "Ask the server that listens there [$NOWCALLS_SERVER, else 127.0.0.1:18730]")

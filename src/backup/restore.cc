@@ -48,7 +48,7 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
     // The name may be new and unsynced. A process that cannot read the parent did not make it just
     // now.
     const std::string parent = store::ParentOf(data_dir);
-    if (access(parent.c_str(), R_OK) == 0) NOWCALLS_RETURN_IF_ERROR(store::SyncDir(parent));
+    if (::access(parent.c_str(), R_OK) == 0) NOWCALLS_RETURN_IF_ERROR(store::SyncDir(parent));
     return false;
   }
   const std::string found = entries->path().filename();

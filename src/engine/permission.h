@@ -15,15 +15,22 @@
 
 namespace nowcalls::engine {
 
-// Whether the connection may do what has these needs in its session's namespace; *why continues the
-// method's name.
+// Of a connection that asks for a token before it has named a namespace.
+inline constexpr std::string_view kDefaultNamespace = "default";
+
+// Whether the connection may do what has these needs; *why continues the method's name. The
+// namespace is that of its session, or of the session that it would get.
 inline bool IsAllowed(const core::Core& core, const Connection& connection,
                       const access::Needs& needs, std::string* why) {
   std::optional<std::string_view> name_space;
   // A principal of all namespaces needs no lookup: this is on the way of every request.
-  if (connection.principal.namespaces.has_value() && connection.session != core::kNoSession) {
-    const core::Books& books = core.books();
-    name_space = books.flows().name_space(books.sessions().at(connection.session).name_space).name;
+  if (connection.principal.namespaces.has_value()) {
+    name_space = kDefaultNamespace;
+    if (connection.session != core::kNoSession) {
+      const core::Books& books = core.books();
+      name_space =
+          books.flows().name_space(books.sessions().at(connection.session).name_space).name;
+    }
   }
   if (access::May(connection.principal, needs, name_space)) return true;
   *why = access::WhyNot(connection.principal, needs, name_space);

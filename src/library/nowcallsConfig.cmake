@@ -13,6 +13,7 @@ endif()
 foreach(component IN LISTS nowcalls_FIND_COMPONENTS)
   if(nowcalls_FIND_REQUIRED_${component} AND NOT nowcalls_${component}_FOUND)
     set(nowcalls_FOUND FALSE)
-    set(nowcalls_NOT_FOUND_MESSAGE "nowcalls has no component ${component}; there are embedded and server")
+    set(nowcalls_NOT_FOUND_MESSAGE
+        "nowcalls has no component ${component}; there are embedded and server")
   endif()
 endforeach()

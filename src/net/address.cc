@@ -131,12 +131,12 @@ Result<int> ListenUnix(const std::string& path, int backlog) {
     unlink(path.c_str());
   }
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  // The mode before listen: until then nobody can connect.
-  if (fd >= 0 && bind(fd, at->address().get(), at->address().size) == 0 &&
-      chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0 && listen(fd, backlog) == 0) {
-    return fd;
-  }
+  // The file gets the mode of the socket, less the umask.
+  const bool bound = fd >= 0 && fchmod(fd, S_IRUSR | S_IWUSR) == 0 &&
+                     bind(fd, at->address().get(), at->address().size) == 0;
+  if (bound && listen(fd, backlog) == 0) return fd;
   const int error = errno;
+  if (bound) unlink(path.c_str());
   if (fd >= 0) close(fd);
   return failed(std::generic_category().message(error));
 }

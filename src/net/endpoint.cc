@@ -1,5 +1,7 @@
 #include "net/endpoint.h"
 
+#include "base/text.h"
+
 namespace nowcalls::net {
 
 Result<Endpoint> ParseServer(std::string_view text) {
@@ -9,7 +11,9 @@ Result<Endpoint> ParseServer(std::string_view text) {
   }
   Result<HostPort> parsed = ParseHostPort(text);
   if (!parsed.ok()) return parsed.status();
-  if (parsed->port == 0) return Status::InvalidArgument("port 0 is no server's");
+  if (parsed->port == 0) {
+    return Status::InvalidArgument(Quoted(text) + ": port 0 is no server's");
+  }
   return Endpoint::Tcp(*std::move(parsed));
 }
 

@@ -6,12 +6,13 @@
 
 namespace nowcalls::net {
 
-Peer PeerOf(int fd, const SocketAddress& address) {
+Peer PeerOf(int fd, const SocketAddress& address, uint64_t number) {
   if (address.bytes.ss_family != AF_UNIX) return {.name = ToHostPort(address).ToString()};
   ucred found{};
   socklen_t size = sizeof(found);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0) return {.name = "unix:0"};
-  return {.name = "unix:" + std::to_string(found.pid),
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0)
+    return {.name = "unix:0/" + std::to_string(number)};
+  return {.name = "unix:" + std::to_string(found.pid) + "/" + std::to_string(number),
           .credentials = UnixCredentials{found.pid, found.uid, found.gid}};
 }
 

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,12 +22,13 @@ struct UnixCredentials {
 };
 
 struct Peer {
-  std::string name{};                            // "HOST:PORT"; of a Unix socket "unix:PID".
+  std::string name{};                            // "HOST:PORT"; of a Unix socket "unix:PID/N".
   std::optional<UnixCredentials> credentials{};  // Of a Unix socket.
 };
 
-// `address`: as accept4 gave it. A process that is gone already has no credentials.
-Peer PeerOf(int fd, const SocketAddress& address);
+// `address`: as accept4 gave it. `number`: of the connection at its listener, since a process may
+// have several.
+Peer PeerOf(int fd, const SocketAddress& address, uint64_t number);
 
 }  // namespace nowcalls::net
 

@@ -73,6 +73,7 @@ Result<Socket> Socket::Connect(const Endpoint& server, int64_t deadline_ms, cons
 Result<Socket> Socket::ConnectToFirst(std::span<const SocketAddress> addresses,
                                       int64_t deadline_ms) {
   constexpr int64_t kHeadStartMsMax = 250;  // As RFC 8305 has it.
+  constexpr int kFullQueuePauseMs = 10;
   const auto count = std::max<int64_t>(static_cast<int64_t>(addresses.size()), 1);
   int64_t now_ms = BoottimeMs();
   const int64_t head_start_ms =
@@ -89,6 +90,11 @@ Result<Socket> Socket::ConnectToFirst(std::span<const SocketAddress> addresses,
           socket(next.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
       const int failure = BeginToConnect(connection.fd_, next);
       if (failure == 0) return connection;
+      // The queue of a Unix socket is full, and connect does not wait for it (unix(7)).
+      if (failure == EAGAIN && next.bytes.ss_family == AF_UNIX && now_ms < deadline_ms) {
+        poll(nullptr, 0, kFullQueuePauseMs);
+        continue;
+      }
       if (failure == EINPROGRESS) {
         polled.push_back({connection.fd_, POLLOUT, 0});
         begun.push_back(std::move(connection));

@@ -27,8 +27,8 @@ class Standby {
   // As recovery::Replay::Apply. A failure is final: the tables stay as they are before the batch.
   Result<bool> Follow(size_t batches_max);
 
-  // This node has the claim of `term`. kInvalidArgument: the log has a batch of that term, or of a
-  // later one.
+  // This node has the claim of `term`. kInvalidArgument: Follow has applied a batch of that term,
+  // or of a later one.
   Status TakeOver(uint64_t term);
 
   // kStandby or kRecovering. A batch of another claim that came later leads back to kStandby.

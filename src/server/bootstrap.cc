@@ -10,6 +10,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "backup/backup.h"
 #include "backup/verify_process.h"
@@ -283,12 +284,16 @@ std::string AddressesOf(std::span<const std::unique_ptr<Listener>> listeners) {
   return addresses;
 }
 
-// How this machine reaches the server.
-net::Endpoint OwnAddress(std::span<const std::unique_ptr<Listener>> listeners) {
-  net::Endpoint address = listeners.back()->address();
-  if (address.tcp.host == "0.0.0.0") address.tcp.host = "127.0.0.1";
-  if (address.tcp.host == "::") address.tcp.host = "::1";
-  return address;
+// How this machine reaches the server: by its own socket, if there is one.
+std::vector<std::string> OwnAddresses(std::span<const std::unique_ptr<Listener>> listeners) {
+  std::vector<std::string> addresses;
+  for (const auto& listener : listeners) {
+    net::Endpoint address = listener->address();
+    if (address.tcp.host == "0.0.0.0") address.tcp.host = "127.0.0.1";
+    if (address.tcp.host == "::") address.tcp.host = "::1";
+    addresses.insert(addresses.begin(), address.ToString());
+  }
+  return addresses;
 }
 
 // All of them outlive what it returns, which runs on the backup thread.
@@ -354,12 +359,12 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   if (!listeners.ok()) return listeners.status();
   holds.clear();
   const uint16_t port = listeners->front()->address().tcp.port;
-  const net::Endpoint own_address = OwnAddress(*listeners);
+  const std::vector<std::string> own_addresses = OwnAddresses(*listeners);
   const std::string addresses = AddressesOf(*listeners);
   // Grace counts from here: no client could come back while the disk took the rules.
   ledger->core->Begin(clock.Now());
   server.Start(*std::move(listeners));
-  if (web != nullptr) web->Look(own_address, port);
+  if (web != nullptr) web->Look(own_addresses, port);
   const Status written = port_file.Write(port);
   if (!written.ok()) {
     LogAt(LogLevel::kError, written.message());

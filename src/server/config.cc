@@ -231,8 +231,30 @@ Status CheckAddress(const Invocation& invocation, const char* setting, const Hos
       "--insecure-listen if everybody on that network may do so");
 }
 
+// Two entries that cannot both be listened on: the second would fail when the ledger has been
+// opened.
+Status CheckListenApart(const Invocation& invocation) {
+  const auto is_any = [](const std::string& host) { return host == "0.0.0.0" || host == "::"; };
+  std::vector<HostPort> seen;
+  for (const HostPort& name : invocation.config.listen) {
+    const Result<net::SocketAddress> address = net::Resolve(name);
+    if (!address.ok() || name.port == 0) continue;
+    const HostPort digits = net::ToHostPort(*address);
+    for (const HostPort& other : seen) {
+      if (other.port != digits.port) continue;
+      if (other != digits && !is_any(other.host) && !is_any(digits.host)) continue;
+      return Status::InvalidArgument(
+          invocation.origins[static_cast<size_t>(FindTomlKey("listen"))] + ": " + name.ToString() +
+          " is within " + other.ToString() + ", which is named before it; name each address once");
+    }
+    seen.push_back(digits);
+  }
+  return {};
+}
+
 Status CheckListen(const Invocation& invocation) {
   const ServerConfig& config = invocation.config;
+  NOWCALLS_RETURN_IF_ERROR(CheckListenApart(invocation));
   for (const HostPort& listen : config.listen) {
     NOWCALLS_RETURN_IF_ERROR(
         CheckAddress(invocation, "listen", listen, "can take and release everybody's tokens"));

@@ -82,7 +82,7 @@ bool Listener::AcceptOne() {
   using Outcome = net::Acceptor::Outcome;
   switch (acceptor_.Accept(fd_)) {
     case Outcome::kAccepted:
-      on_accept_(acceptor_.fd(), net::PeerOf(acceptor_.fd(), acceptor_.address()));
+      on_accept_(acceptor_.fd(), net::PeerOf(acceptor_.fd(), acceptor_.address(), ++accepted_));
       return true;
     case Outcome::kLost: return true;
     case Outcome::kTurnedAway:

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,6 +52,7 @@ class Listener {
   int fd_;
   const net::Endpoint address_;
   net::Acceptor acceptor_;
+  uint64_t accepted_ = 0;
   OnAccept on_accept_;
   OnRefuse on_refuse_;
   uv_poll_t poll_{};

@@ -53,6 +53,7 @@ void Peers::OnAccept(int fd, const net::Peer& peer) {
   ++open_;
   spdlog::debug("connection {} from {}, {} are open", *id, peer.name, open_);
   peers_[*id].socket = std::move(socket);
+  peers_[*id].name = peer.name;
 }
 
 void Peers::LogRefused(const std::string& peer, const std::string& reason) {
@@ -147,7 +148,7 @@ void Peers::OnLingering(engine::ConnectionId id) {
 
 void Peers::OnFailed(engine::ConnectionId id, const std::string& why) {
   SetCloseBy(id, Now() + FlushMsMax());
-  const std::string peer = net::RemoteEndOf(peers_[id].socket->fd()).ToString();
+  const std::string& peer = peers_[id].name;
   Log("connection " + peer + " failed: " + why, {{"peer", peer}, {"reason", why}});
 }
 

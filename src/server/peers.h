@@ -69,7 +69,8 @@ class Peers final : private PeerSocket::Owner {
  private:
   struct Peer {
     std::unique_ptr<PeerSocket> socket;  // nullptr: this id is free.
-    Instant close_by = kNever;           // While it is being closed.
+    std::string name;
+    Instant close_by = kNever;  // While it is being closed.
   };
 
   void OnAccept(int fd, const net::Peer& peer);

@@ -71,12 +71,12 @@ void Feed::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Feed::Start(const std::string& server_address) {
+void Feed::Start(const std::vector<std::string>& addresses) {
   // On any CPU of the process, and behind the token loop: a look is work that can wait.
-  thread_ = std::thread([this, server_address] {
+  thread_ = std::thread([this, addresses] {
     UseCpusOfProcess();
     StepBack();
-    Run(server_address);
+    Run(addresses);
   });
 }
 
@@ -163,7 +163,7 @@ bool Feed::Sleep(int64_t looked_ms) {
 
 // The thread.
 
-void Feed::Run(const std::string& server_address) {
+void Feed::Run(const std::vector<std::string>& addresses) {
   std::unique_ptr<BlockingClient> client;
   int64_t looked_ms = 0;
   do {
@@ -174,14 +174,19 @@ void Feed::Run(const std::string& server_address) {
     const int64_t unix_ms = WallMs();
     next->span_ms = std::max<int64_t>(1, unix_ms - next->unix_ms);
     next->unix_ms = unix_ms;
-    next->server = server_address;
+    next->server = addresses.back();
     // One connection for all looks; the server keeps some in reserve for this machine. A lost one
     // is replaced by the next look.
     Status status;
     if (client == nullptr) {
-      auto connected = BlockingClient::Connect(server_address, kAskMsMax);
-      status = connected.status();
-      if (connected.ok()) client = *std::move(connected);
+      // The server's socket may have been removed; its addresses still answer.
+      for (const std::string& address : addresses) {
+        auto connected = BlockingClient::Connect(address, kAskMsMax);
+        status = connected.status();
+        if (!connected.ok()) continue;
+        client = *std::move(connected);
+        break;
+      }
     }
     if (client != nullptr) status = Look(client.get(), next.get());
     // A call without an answer has closed the connection. A server that started anew may have other

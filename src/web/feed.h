@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "client/blocking_client.h"
 #include "nowcalls/status.h"
@@ -30,8 +31,9 @@ class Feed : public SnapshotSource {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // Call once. Until the first look, the snapshot is empty and has a problem.
-  void Start(const std::string& server_address);
+  // Call once. Asks the first of the server's addresses that answers, and shows the last. Until the
+  // first look, the snapshot is empty and has a problem.
+  void Start(const std::vector<std::string>& addresses);
   // No `on_new` after it. Waits for the look under way, at most kAskMsMax.
   void Stop();
 
@@ -66,7 +68,7 @@ class Feed : public SnapshotSource {
   template <typename Id>
   using WatchedMs = std::map<Id, int64_t>;
 
-  void Run(const std::string& server_address);
+  void Run(const std::vector<std::string>& addresses);
   // Not ok: the server did not answer.
   Status Look(client::BlockingClient* client, Snapshot* next);
   Status LookAtFlows(client::BlockingClient* client, Snapshot* next);

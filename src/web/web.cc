@@ -49,10 +49,10 @@ Status Web::Listen() {
   return Status::Ok();
 }
 
-void Web::Look(const net::Endpoint& server, uint16_t token_port) {
+void Web::Look(const std::vector<std::string>& addresses, uint16_t token_port) {
   // Before the feed: an answer made of a snapshot tells the token port.
   if (sentinel_ != nullptr) sentinel_->Begin(token_port);
-  feed_.Start(server.ToString());
+  feed_.Start(addresses);
 }
 
 Response Web::Probe(const Request& request) const {

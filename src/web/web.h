@@ -13,7 +13,7 @@
 
 #include "access/access.h"
 #include "base/host_port.h"
-#include "net/endpoint.h"
+#include "net/peer.h"
 #include "nowcalls/status.h"
 #include "web/api.h"
 #include "web/board.h"
@@ -46,8 +46,9 @@ class Web {
 
   // REQUIRES: options.listen.
   const std::vector<HostPort>& addresses() const { return server_->addresses(); }
-  // Call once, when the server answers at `server`: the feed begins.
-  void Look(const net::Endpoint& server, uint16_t token_port);
+  // Call once, when the server answers at `addresses`, of which the first that does is asked: the
+  // feed begins.
+  void Look(const std::vector<std::string>& addresses, uint16_t token_port);
 
  private:
   Web(const WebOptions& options, const Board* board);

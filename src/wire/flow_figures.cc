@@ -146,7 +146,7 @@ constexpr auto kWaitedParts = std::to_array<FlowFigure>({
 });
 
 template <>
-inline constexpr auto kFieldsOf<FlowCounters> = std::tuple{
+inline constexpr auto kFieldsOf<FlowCounters> = std::tuple(
     FigureField{
         "granted",
         &FlowCounters::granted,
@@ -249,8 +249,7 @@ inline constexpr auto kFieldsOf<FlowCounters> = std::tuple{
                     "Releases of calls that failed or timed out, by which.", "outcome"},
          .json = 12},
         kOutcomesParts,
-    },
-};
+    });
 
 constexpr FlowColumn RateColumn(std::string_view name, uint8_t place, std::string_view title = {},
                                 uint8_t rank = 0) {
@@ -258,7 +257,7 @@ constexpr FlowColumn RateColumn(std::string_view name, uint8_t place, std::strin
 }
 
 template <>
-inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
+inline constexpr auto kFieldsOf<FlowRate> = std::tuple(
     FigureField{
         "in_window",
         &FlowRate::in_window,
@@ -342,11 +341,10 @@ inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
          .metric = {20, "nowcalls_flow_rate_values_forgotten",
                     "Values of the parameter that were forgotten while their limit was in use."},
          .json = 8},
-    },
-};
+    });
 
 template <>
-inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
+inline constexpr auto kFieldsOf<FlowRow> = std::tuple(
     FigureField{"flow_id", &FlowRow::flow_id, {.column = {1, "FLOW_ID"}}},
     FigureField{"kind", &FlowRow::kind, {.kind = kText, .column = {67, "KIND", 0, /*rare=*/true}}},
     FigureField{"namespace", &FlowRow::name_space, {.kind = kText, .column = {2, "NAMESPACE", 3}}},
@@ -385,8 +383,7 @@ inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
          .column = {7, "OLDEST"},
          .metric = {6, "nowcalls_flow_oldest_token_seconds", "Age of the oldest live token."}},
     },
-    Field{"counters", &FlowRow::counters},
-    Field{"rate", &FlowRow::rate},
+    Field{"counters", &FlowRow::counters}, Field{"rate", &FlowRow::rate},
     FigureField{
         "other_kind",
         &FlowRow::other_kind,
@@ -399,8 +396,7 @@ inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
          .metric = {5, "nowcalls_flow_keys",
                     "Values of the rule's parameter that tokens hold or acquires wait for."}},
     },
-    Field{"by_value", &FlowRow::by_value},
-};
+    Field{"by_value", &FlowRow::by_value});
 
 // The maps within a row, by the table.
 

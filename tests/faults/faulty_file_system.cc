@@ -275,7 +275,7 @@ bool FaultyFileSystem::Counts(const std::string& name, const std::string& file,
       (name != failure_.only_call || file.find(failure_.only_file) == std::string::npos)) {
     return false;
   }
-  return failure_.gate.empty() || access(failure_.gate.c_str(), F_OK) == 0;
+  return failure_.gate.empty() || ::access(failure_.gate.c_str(), F_OK) == 0;
 }
 
 IOStatus FaultyFileSystem::Check(const char* name, const std::string& path, bool takes_space,

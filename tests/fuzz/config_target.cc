@@ -66,7 +66,7 @@ void Flags(std::string_view input) {
   if (read->command != server::Command::kServe) return;
   REQUIRE(read->origins.size() == server::Settings().size());
   REQUIRE_FALSE(server::DescribeSettings(*read).empty());
-  REQUIRE(read->config.listen.port >= 0);
+  REQUIRE_FALSE(read->config.listen.empty());
   REQUIRE(read->config.core.limits.connections_max > 0);
 }
 

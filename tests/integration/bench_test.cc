@@ -459,7 +459,7 @@ std::string FindRedisServer() {
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     std::string program = folder + "/redis-server";
-    if (access(program.c_str(), X_OK) == 0) return program;
+    if (::access(program.c_str(), X_OK) == 0) return program;
   }
   return "";
 }

@@ -47,7 +47,7 @@ Finished RunAsNobody(const std::string& program, const std::vector<std::string>&
 }
 
 bool CanBeNobody() {
-  const bool can = geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 &&
+  const bool can = geteuid() == 0 && ::access("/usr/bin/setpriv", X_OK) == 0 &&
                    RunAsNobody("nowcalls-admin", {"--version"}).exit_code == 0;
   if (!can) MESSAGE("skipped: only root, with setpriv, may be another user");
   return can;

@@ -39,14 +39,14 @@ OtherHost::OtherHost()
       theirs_(AddressOf(2)) {}
 
 OtherHost::~OtherHost() {
-  if (access(kIp, X_OK) == 0) Ip({"netns", "del", name_});  // The cable goes with it.
+  if (::access(kIp, X_OK) == 0) Ip({"netns", "del", name_});  // The cable goes with it.
 }
 
 bool OtherHost::Plug() {
   const std::string near = cable_ + "a";
   const std::string far = cable_ + "b";
   const bool plugged =
-      access(kIp, X_OK) == 0 && Ip({"netns", "add", name_}) &&
+      ::access(kIp, X_OK) == 0 && Ip({"netns", "add", name_}) &&
       Ip({"link", "add", near, "type", "veth", "peer", "name", far, "netns", name_}) &&
       Ip({"addr", "add", ours_ + "/30", "dev", near}) && Ip({"link", "set", near, "up"}) &&
       Ip({"-n", name_, "addr", "add", theirs_ + "/30", "dev", far}) &&

@@ -74,7 +74,7 @@ Process::Process(const Options& options) {
   auto environment = MergedEnvironment(options.environment);
   const auto argv = Pointers(&arguments);
   const auto env = Pointers(&environment);
-  if (access(argv[0], X_OK) != 0) {
+  if (::access(argv[0], X_OK) != 0) {
     throw std::runtime_error(options.argv[0] + ": " + std::strerror(errno));
   }
   sigset_t all;

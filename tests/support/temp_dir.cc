@@ -18,7 +18,7 @@ constexpr char kMemoryDir[] = "/dev/shm";
 bool HasMemoryDir() {
   constexpr uint64_t kFreeMin = 32 * 1024 * 1024;
   struct statvfs system {};
-  return access(kMemoryDir, W_OK | X_OK) == 0 && statvfs(kMemoryDir, &system) == 0 &&
+  return ::access(kMemoryDir, W_OK | X_OK) == 0 && statvfs(kMemoryDir, &system) == 0 &&
          uint64_t{system.f_bavail} * system.f_frsize >= kFreeMin;
 }
 

@@ -205,12 +205,12 @@ TEST_CASE(
     return CheckDepends(
         ParseSource("src/engine/CMakeLists.txt", "nowcalls_module(engine" + depends + ")\n"));
   };
-  CHECK(check("\n  DEPENDS base wire core ledger LIBRARIES absl::btree").empty());
-  CHECK(check(" DEPENDS base wire ledger core store").size() == 1);
-  CHECK(check(" DEPENDS base ledger core LIBRARIES wire").size() == 1);
-  CHECK(check(" DEPENDS base wire ledger core LIBRARIES nowcalls_store").size() == 1);
-  CHECK(check(" DEPENDS base wire ledger core)\ntarget_link_libraries(nowcalls_engine x").size() ==
-        1);
+  CHECK(check("\n  DEPENDS base net access wire core ledger LIBRARIES absl::btree").empty());
+  CHECK(check(" DEPENDS base net access wire ledger core store").size() == 1);
+  CHECK(check(" DEPENDS base net access ledger core LIBRARIES wire").size() == 1);
+  CHECK(check(" DEPENDS base net access wire ledger core LIBRARIES nowcalls_store").size() == 1);
+  CHECK(check(" DEPENDS base net access wire ledger core)\ntarget_link_libraries(nowcalls_engine x")
+            .size() == 1);
   CHECK(check("s").size() == 1);
 }
 

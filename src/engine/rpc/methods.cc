@@ -31,7 +31,8 @@ constexpr Cost kSearchOfAll{.base = kWorkPerTurn, .per_kib = 4, .work = true, .s
 
 // In the order of wire::Method.
 constexpr auto kMethods = std::to_array<MethodRow>({
-    {Id::kHello, kHelloCost, {Role::kAnybody, Scope::kNamespace}, Hello},
+    // Asks again, with the namespace that it names.
+    {Id::kHello, kHelloCost, {Role::kAnybody, Scope::kServer}, Hello},
     {Id::kPing, kCall, {Role::kAnybody, Scope::kServer}, Ping},
     {Id::kAcquire, kCall, {Role::kClient, Scope::kFlow}, Acquire},
     {Id::kRelease, kCall, {Role::kClient, Scope::kToken}, Release, /*as_notification=*/true},

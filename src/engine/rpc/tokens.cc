@@ -7,12 +7,11 @@
 #include <string_view>
 
 #include "core/rates.h"
+#include "engine/permission.h"
 #include "engine/rpc/handlers.h"
 
 namespace nowcalls::engine::rpc {
 namespace {
-
-constexpr std::string_view kDefaultNamespace = "default";
 
 // A client that did not say hello gets a session of its connection, in the default namespace.
 // False: it cannot have one, and was told so.
@@ -69,6 +68,12 @@ void Hello(const Call& call) {
     return ReplyError(call, {wire::ErrorCode::kHelloState,
                              "hello: this connection has a session already; hello comes once, "
                              "before the first acquire"});
+  }
+  const access::Principal& principal = call.connection->principal;
+  if (constexpr access::Needs kNamed{access::Role::kAnybody, access::Scope::kNamespace};
+      !access::May(principal, kNamed, params.name_space)) {
+    return ReplyError(call, {wire::ErrorCode::kPermission,
+                             "hello " + access::WhyNot(principal, kNamed, params.name_space)});
   }
   Result<core::HelloAnswer> answer =
       call.core()->Hello(call.step, {.name_space = params.name_space,

@@ -16,9 +16,6 @@ namespace {
 
 using wire::sentinel::RequestType;
 
-// The namespace of a connection that asks for a token before it has sent a PING.
-constexpr std::string_view kNamespaceWithoutPing = "default";
-
 }  // namespace
 
 bool SentinelProtocol::BeginsWith(char first) {
@@ -106,6 +103,8 @@ TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name
     return same ? TokenStatus::kOk : TokenStatus::kFail;
   }
   if (!CheckNamespace(name_space).ok()) return TokenStatus::kFail;
+  constexpr access::Needs kNamed{access::Role::kClient, access::Scope::kNamespace};
+  if (!access::May(connection->principal, kNamed, name_space)) return TokenStatus::kFail;
   const std::string shown = "@" + connection->peer.name;
   const Result<core::HelloAnswer> session = service_->core->Hello(
       step, {.name_space = name_space, .display_id = shown, .of_sentinel = true});
@@ -116,7 +115,7 @@ TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name
 
 TokenStatus SentinelProtocol::EnsureSession(Connection* connection, const core::Step& step) {
   if (connection->session != core::kNoSession) return TokenStatus::kOk;
-  return Join(connection, kNamespaceWithoutPing, step);
+  return Join(connection, kDefaultNamespace, step);
 }
 
 // --- Calls a second. They make no session: released clients may send them before a PING. ---

@@ -84,9 +84,12 @@ Status Judge(int64_t code, const std::string& body) {
 
 // Over a connected socket, which stays open. Not ok: the dashboard did not take the beat.
 Status Post(int fd, const HostPort& dashboard, const std::string& form, int64_t deadline_ms) {
+  // curl may write to them until it is cleaned up.
+  std::string body;
+  char why[CURL_ERROR_SIZE] = "";
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
                                                                  &curl_easy_cleanup);
-  NOWCALLS_CHECK(curl != nullptr);
+  if (curl == nullptr) return Status::Unavailable("libcurl does not start");
   const auto set = [&curl](CURLoption option, auto value) {
     curl_easy_setopt(curl.get(), option, value);
   };
@@ -108,8 +111,6 @@ Status Post(int fd, const HostPort& dashboard, const std::string& form, int64_t 
   set(CURLOPT_SOCKOPTFUNCTION, +connect);
   set(CURLOPT_CLOSESOCKETFUNCTION, +close);
   // 3. The answer. Of its head curl takes no more than 300 KB.
-  std::string body;
-  char why[CURL_ERROR_SIZE] = "";
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_TIMEOUT_MS, std::max<int64_t>(deadline_ms - BoottimeMs(), 1));
   set(CURLOPT_WRITEFUNCTION, &Take);

@@ -289,7 +289,7 @@ TEST_CASE("a wrong command line is refused with what is wrong") {
         "nowcalls-admin: --server: 'nowhere' is not HOST:PORT, such as 127.0.0.1:18730 or "
         "[::1]:18730");
   CHECK(ErrorOf({"stat", "--server", "127.0.0.1:0"}) ==
-        "nowcalls-admin: --server: port 0 is no server's");
+        "nowcalls-admin: --server: '127.0.0.1:0': port 0 is no server's");
   CHECK(ErrorOf({"reclaim", "5"}) == "nowcalls-admin: --reason is required");
   CHECK(ErrorOf({"reclaim", "5", "--reason", std::string(257, 'x').c_str()}) ==
         "nowcalls-admin: --reason: must be 1..256 bytes, got 257");

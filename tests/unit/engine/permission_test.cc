@@ -5,9 +5,11 @@
 #include <string>
 
 #include "access/access.h"
+#include "base/bytes.h"
 #include "engine/rpc/methods.h"
 #include "engine/sentinel/requests.h"
 #include "support/engine_harness.h"
+#include "support/only_flow.h"
 #include "wire/sentinel/client_frames.h"
 
 namespace nowcalls::engine {
@@ -51,10 +53,34 @@ TEST_CASE("a client of some namespaces is refused in the others") {
   h.Call(own, HelloRequest(1, "default", "a"));
   CHECK(h.Call(own, AcquireRequest(2, 1)).ErrorText() == "ok");
   const ConnectionId other = h.Connect();
-  h.Call(other, HelloRequest(1, "shop", "a"));
-  CHECK(h.Call(other, AcquireRequest(2, 1)).ErrorText() ==
-        "PERMISSION: acquire is about namespace 'shop', which checkout may not reach");
+  CHECK(h.Call(other, HelloRequest(1, "shop", "a")).ErrorText() ==
+        "PERMISSION: hello is about namespace 'shop', which checkout may not reach");
   CHECK(h.Call(other, PlainRequest(3, wire::Method::kPing)).ErrorText() == "ok");
+}
+
+TEST_CASE("without a hello a connection is in the namespace that it would get") {
+  EngineHarness h;
+  h.identify = [](const net::Peer&) {
+    return Principal{.name = "checkout", .role = Role::kClient, .namespaces = {{"shop"}}};
+  };
+  CHECK(h.Call(h.Connect(), AcquireRequest(2, 1)).ErrorText() ==
+        "PERMISSION: acquire is about namespace 'default', which checkout may not reach");
+}
+
+TEST_CASE("a notification that is refused changes nothing") {
+  EngineHarness h;
+  Role role = Role::kClient;
+  h.identify = [&](const net::Peer&) { return Principal{.name = "eve", .role = role}; };
+  const ConnectionId owner = h.Connect();
+  const uint64_t token = h.Take(owner);
+  role = Role::kObserver;
+  const ConnectionId observer = h.Connect();
+  std::string release = "\x93\x02\xa7release\x91\xcf";  // [2, "release", [token]]
+  AppendBigEndian(&release, token);
+  h.Send(observer, release);
+  h.Settle();
+  CHECK(h.TakeReplies(observer).empty());
+  CHECK(h.core().flows().at(core::OnlyFlow(h.core().flows(), 1)).lane.now_calls == 1);
 }
 
 TEST_CASE("a request of Sentinel's is answered FAIL to a role below its own") {

@@ -96,7 +96,7 @@ class Frames : public Protocol {
   }
   void Do(Connection* connection, const Visit& visit, uint32_t xid, uint64_t flow) {
     if (connection->session == core::kNoSession) {
-      auto hello = core_->Hello(visit.step, {"default", std::nullopt, "@" + connection->peer});
+      auto hello = core_->Hello(visit.step, {"default", std::nullopt, "@" + connection->peer.name});
       REQUIRE(hello.ok());
       connection->session = hello->session;
     }
@@ -168,7 +168,7 @@ struct Machine {
   FramesOnly protocols{&core, &outputs};
   Inputs inputs{limits,   &core,      &driver,  &connections, &batches,
                 &buffers, &protocols, &outputs, &late,        &closing};
-  Connection* connection = connections.Add("10.0.0.1:7");
+  Connection* connection = connections.Add({.name = "10.0.0.1:7"}, {});
 };
 
 TEST_CASE("another protocol's grant waits for its commit, and its refusal does not") {

@@ -22,7 +22,7 @@ TEST_CASE("a server is HOST:PORT, or the path of its socket") {
 }
 
 TEST_CASE("what is neither is refused with the reason") {
-  CHECK(ParseServer("127.0.0.1:0").status().message() == "port 0 is no server's");
+  CHECK(ParseServer("127.0.0.1:0").status().message() == "'127.0.0.1:0': port 0 is no server's");
   CHECK(ParseServer("server.sock").status().message() ==
         "'server.sock' is not HOST:PORT, such as 127.0.0.1:18730 or [::1]:18730");
   CHECK_FALSE(ParseServer("").ok());

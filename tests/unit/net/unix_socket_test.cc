@@ -61,8 +61,8 @@ TEST_CASE("a peer of a Unix socket is known by the kernel's word") {
   Acceptor acceptor;
   REQUIRE(acceptor.Accept(listener.fd()) == Acceptor::Outcome::kAccepted);
   const int fd = acceptor.fd();
-  const Peer peer = PeerOf(fd, acceptor.address());
-  CHECK(peer.name == "unix:" + std::to_string(getpid()));
+  const Peer peer = PeerOf(fd, acceptor.address(), 7);
+  CHECK(peer.name == "unix:" + std::to_string(getpid()) + "/7");
   REQUIRE(peer.credentials.has_value());
   CHECK(peer.credentials->pid == getpid());
   CHECK(peer.credentials->uid == geteuid());

@@ -37,7 +37,7 @@ TEST_CASE("without any configuration the server listens on loopback and syncs") 
   const auto invocation = Read({});
   REQUIRE(invocation.ok());
   CHECK(invocation->command == Command::kServe);
-  CHECK(invocation->config.listen.ToString() == "127.0.0.1:18730");
+  CHECK(invocation->config.listen == std::vector<HostPort>{{"127.0.0.1", 18730}});
   CHECK(invocation->config.durability.mode == store::Durability::kSync);
   CHECK(invocation->config.data_dir == "./nowcalls-data");
   CHECK(invocation->config.rules.empty());

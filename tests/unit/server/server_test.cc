@@ -48,13 +48,16 @@ void HangWorkers() {
   };
   web::Board board;
   const recovery::MachineClock clock(*ledger);
+  Additions none({});
   Server server(
       config, &*ledger, &clock, &store, no_backup, [] { return Status::Ok(); }, &board,
-      ConfigAgain{});
+      ConfigAgain{}, &none);
   const Status loaded = server.PutRulesInForce(ReadRuleFiles(config.rules));
-  auto listener = Listener::Bind({"127.0.0.1", 0});
+  auto listener = Listener::Bind(net::Endpoint::Tcp({"127.0.0.1", 0}));
   if (!loaded.ok() || !listener.ok()) _exit(1);
-  server.Start(*std::move(listener));
+  std::vector<std::unique_ptr<Listener>> listeners;
+  listeners.push_back(*std::move(listener));
+  server.Start(std::move(listeners));
   raise(SIGTERM);
   server.Run();
   _exit(2);  // It cannot return while a look at a file is under way.

@@ -99,7 +99,7 @@ bool Runs(const std::string& command, const testing::TempDir& dir, std::string* 
 }
 
 TEST_CASE("systemd finds nothing wrong with the unit, and exposes little of the machine to it") {
-  if (access("/usr/bin/systemd-analyze", X_OK) != 0) {
+  if (::access("/usr/bin/systemd-analyze", X_OK) != 0) {
     MESSAGE("skipped: there is no systemd-analyze");
     return;
   }

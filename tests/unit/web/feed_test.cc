@@ -38,7 +38,7 @@ void AnswerLooks(testing::FakeServer::Peer* peer) {
 TEST_CASE("a look has all namespaces, however many pages they are") {
   const testing::FakeServer server(AnswerLooks);
   Feed feed([] {});
-  feed.Start(server.address());
+  feed.Start({server.address()});
   CHECK(testing::PollUntil(testing::kPatienceMs,
                            [&] { return feed.latest()->namespaces.size() == kPages; }));
   CHECK(feed.latest()->namespaces.back().name_space == "n2");
