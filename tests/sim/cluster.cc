@@ -105,6 +105,10 @@ void Cluster::TakeOver(size_t number) {
   world_.trace->Add("node ", number, ": takes over in term ", node.term, ", and lacks ",
                     log_.last() - node.store.applied(), " batches");
   node.standby.TakeOver(node.term);
+  if (healed_ || !prng_.ChancePerMillion(world_.plan->recovering_crash_chance)) return;
+  world_.timeline->After(prng_.Between(1, 5 * kMs), [this, number] {
+    if (nodes_[number]->standby.recovers()) KillStandby(number);
+  });
 }
 
 // The other tables forget it, too, or they would be those of no ledger.
@@ -130,12 +134,14 @@ void Cluster::KillOther() {
     const Node& node = *nodes_[number];
     if (!node.down() && !node.server.runs()) others.push_back(number);
   }
-  if (others.empty()) return;
-  const size_t number = others[prng_.Below(others.size())];
+  if (!others.empty()) KillStandby(others[prng_.Below(others.size())]);
+}
+
+void Cluster::KillStandby(size_t number) {
   SimStandby& standby = nodes_[number]->standby;
-  world_.faults->Count(standby.recovers() ? Fault::kRecoveringCrash : Fault::kStandbyCrash);
-  world_.trace->Add("node ", number, ": dies");
   const bool recovered = standby.recovers();
+  world_.faults->Count(recovered ? Fault::kRecoveringCrash : Fault::kStandbyCrash);
+  world_.trace->Add("node ", number, ": dies", recovered ? " while it recovers" : "");
   standby.End();
   // Its claim was the end of the one before.
   if (recovered && leader().runs()) leader().Depose();
@@ -143,6 +149,7 @@ void Cluster::KillOther() {
 }
 
 void Cluster::Heal() {
+  healed_ = true;
   for (const auto& node : nodes_) node->server.Heal();
 }
 

@@ -69,6 +69,7 @@ class Cluster {
   void Lead(size_t number);
   void Elect();
   void TakeOver(size_t number);
+  void KillStandby(size_t number);
   void MissLast(Node* by);
   void OnDied(size_t number, bool orderly);
   void Supervise(size_t number);
@@ -80,6 +81,7 @@ class Cluster {
   SimLog log_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t leader_ = 0;
+  bool healed_ = false;
   SimServer::Watch watch_;
   std::function<void(const Status&)> refused_;
 };

@@ -116,6 +116,7 @@ void DrawCluster(WorldOptions* options, Prng* prng) {
   plan.sync_every_ms = 0;
   plan.claim_every_ms = prng->Below(4) == 0 ? 0 : prng->Between(200, 10'000);
   plan.other_crash_chance = static_cast<uint32_t>(prng->Below(700'000));
+  plan.recovering_crash_chance = static_cast<uint32_t>(prng->Below(300'000));
   constexpr int64_t kFollowMs[] = {1, 20, 500, 3'000};
   plan.follow_ms_max = kFollowMs[prng->Below(std::size(kFollowMs))];
 }

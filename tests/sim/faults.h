@@ -78,6 +78,7 @@ struct FaultPlan {
   // Of a cluster.
   int64_t claim_every_ms = 0;       // A standby takes the claim of a writer that is well.
   uint32_t other_crash_chance = 0;  // That the process that ends is of a node that does not lead.
+  uint32_t recovering_crash_chance = 0;  // Of a takeover.
 
   // How long things take when nothing is wrong.
   int64_t network_delay_us_max = 1'000;

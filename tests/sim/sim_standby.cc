@@ -1,5 +1,7 @@
 #include "sim/sim_standby.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace nowcalls::sim {
@@ -21,7 +23,8 @@ void SimStandby::End() {
 
 // A takeover does not dawdle.
 void SimStandby::FollowSoon() {
-  const int64_t most_ms = recovers() ? 5 : plan_->follow_ms_max;
+  const int64_t most_ms =
+      recovers() ? std::min<int64_t>(5, plan_->follow_ms_max) : plan_->follow_ms_max;
   timeline_->After(prng_.Between(1, most_ms * kMs), [this, plan = ++plans_] {
     if (plan == plans_) Follow();
   });
