@@ -45,7 +45,7 @@ struct Column {
 template <>
 struct Column<wire::FlowRow> {  // Of wire::FlowFigures.
   ColumnInfo info;
-  wire::FlowValue (*value)(const wire::FlowRow& row);
+  wire::FlowValue (*value)(const wire::FlowRow& row) = nullptr;
 
   Cell get(const wire::FlowRow& row) const;
 };

@@ -153,7 +153,7 @@ Status MoveIntoPlace(const std::string& work, const std::string& data_dir) {
     return OsError("rename the restored ledger to", ledger);
   }
   std::error_code ignored;
-  const Status synced = store::SyncDir(data_dir);
+  Status synced = store::SyncDir(data_dir);
   if (!synced.ok()) {
     // A power cut could take the name from a ledger that is served: leave it to be removed.
     fs::rename(ledger, store::LedgerDir(work), ignored);

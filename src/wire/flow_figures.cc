@@ -449,7 +449,7 @@ namespace {
 FlowValue ValueOf(uint64_t value) { return value; }
 FlowValue ValueOf(int64_t value) { return value; }
 FlowValue ValueOf(bool value) { return value; }
-FlowValue ValueOf(const std::string& value) { return std::string_view(value); }
+FlowValue ValueOf(const std::string& value) { return std::string_view{value}; }
 FlowValue ValueOf(const Times& value) { return &value; }
 template <typename Value>
 FlowValue ValueOf(const std::optional<Value>& value) {

@@ -14,7 +14,8 @@
 
 namespace nowcalls::engine::rpc {
 
-struct MethodRow {
+// A row cannot leave its needs out.
+struct MethodRow {    // NOLINT(cppcoreguidelines-pro-type-member-init)
   wire::Method id{};  // Its name: wire::MethodName.
   Cost cost{};
   access::Needs needs;

@@ -93,8 +93,7 @@ TEST_CASE("the example of rule_source.h is the code that is tested here") {
   const std::string here =
       testing::ReadFileToString(root + "/tests/unit/engine/" + "rule_source_test.cc");
   const std::string shown = Between(
-      header,
-      "// A source that asks a service for rules; the program polls it with Server::Post:",
+      header, "// A source that asks a service for rules; the program polls it with Server::Post:",
       "#ifndef NOWCALLS_RULE_SOURCE_H_", "//   ");
   const std::string compiled =
       Between(here, "// The example of nowcalls/rule_source.h begins here.",
