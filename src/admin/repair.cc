@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/stand_in_rule.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "ledger/clock.h"
 #include "ledger/deadline_bound.h"
 #include "ledger/fence_line.h"

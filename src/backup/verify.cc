@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/stand_in_rule.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/deadline_bound.h"
 #include "ledger/entities.h"

@@ -10,7 +10,7 @@
 
 namespace nowcalls {
 
-// Each topic has its rate (server/log_limiter.h).
+// Each topic has its rate (server/log/log_limiter.h).
 enum class LogTopic : uint8_t {
   kServer,  // What the server itself does. Never limited, so no peer may cause such a line at will.
   kPeer,    // What one peer's behaviour alone caused.

@@ -13,9 +13,9 @@
 #include "core/groups.h"
 #include "core/other_kind.h"
 #include "core/room.h"
-#include "core/slot.h"
 #include "core/step.h"
-#include "core/waiting.h"
+#include "core/tables/slot.h"
+#include "core/waiting/waiting.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "core/slot.h"
+#include "core/tables/slot.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"

@@ -3,24 +3,24 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "core/absence.h"
 #include "core/admission.h"
 #include "core/books.h"
-#include "core/expire_judge.h"
+#include "core/expiry/absence.h"
+#include "core/expiry/expire_judge.h"
+#include "core/expiry/mass_expiry.h"
+#include "core/expiry/sweep.h"
 #include "core/groups.h"
 #include "core/holding.h"
 #include "core/listings.h"
 #include "core/loading.h"
-#include "core/mass_expiry.h"
 #include "core/other_kind.h"
 #include "core/presence.h"
-#include "core/rates.h"
+#include "core/rates/rates.h"
 #include "core/reclaims.h"
 #include "core/room.h"
 #include "core/rule_book.h"
 #include "core/seals.h"
-#include "core/sweep.h"
-#include "core/waiting.h"
+#include "core/waiting/waiting.h"
 
 namespace nowcalls::core {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/populated_memory.h"
-#include "core/slot.h"
+#include "core/tables/slot.h"
 
 namespace nowcalls::core {
 

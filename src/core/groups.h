@@ -17,12 +17,12 @@
 #include "core/answers.h"
 #include "core/books.h"
 #include "core/other_kind.h"
-#include "core/rates.h"
+#include "core/rates/rates.h"
 #include "core/room.h"
-#include "core/slot.h"
 #include "core/step.h"
-#include "core/wait_queues.h"
-#include "core/waiting.h"
+#include "core/tables/slot.h"
+#include "core/waiting/wait_queues.h"
+#include "core/waiting/waiting.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 
-#include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
-#include "core/slot.h"
+#include "core/expiry/absence.h"
 #include "core/step.h"
-#include "core/waiting.h"
+#include "core/tables/slot.h"
+#include "core/waiting/waiting.h"
 #include "nowcalls/call_outcome.h"
 #include "nowcalls/types.h"
 

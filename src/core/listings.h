@@ -12,9 +12,9 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/answers.h"
-#include "core/flow_table.h"
-#include "core/session_table.h"
-#include "core/token_table.h"
+#include "core/tables/flow_table.h"
+#include "core/tables/session_table.h"
+#include "core/tables/token_table.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::core {

@@ -15,7 +15,7 @@
 #include "core/books.h"
 #include "core/fence_order.h"
 #include "core/future_times.h"
-#include "core/slot.h"
+#include "core/tables/slot.h"
 #include "ledger/entities.h"
 #include "ledger/history_entry.h"
 #include "nowcalls/status.h"

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "core/notices.h"
-#include "core/slot.h"
-#include "core/token_end.h"
+#include "core/tables/slot.h"
+#include "core/tables/token_end.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "base/limits.h"
+#include "core/expiry/mass_expiry_guard.h"
 #include "core/log_ends.h"
-#include "core/mass_expiry_guard.h"
-#include "core/namespace_guards.h"
+#include "core/rates/namespace_guards.h"
 #include "nowcalls/expire_strategy.h"
 
 namespace nowcalls::core {

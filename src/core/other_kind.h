@@ -6,8 +6,8 @@
 #ifndef NOWCALLS_CORE_OTHER_KIND_H_
 #define NOWCALLS_CORE_OTHER_KIND_H_
 
-#include "core/flow_table.h"
 #include "core/notices.h"
+#include "core/tables/flow_table.h"
 
 namespace nowcalls::core {
 

@@ -9,13 +9,13 @@
 #include <optional>
 #include <string_view>
 
-#include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
+#include "core/expiry/absence.h"
 #include "core/notices.h"
-#include "core/slot.h"
 #include "core/step.h"
-#include "core/waiting.h"
+#include "core/tables/slot.h"
+#include "core/waiting/waiting.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::core {

@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "core/absence.h"
 #include "core/answers.h"
-#include "core/flow_table.h"
+#include "core/expiry/absence.h"
 #include "core/notices.h"
-#include "core/session_table.h"
-#include "core/slot.h"
 #include "core/step.h"
-#include "core/token_ids.h"
-#include "core/token_table.h"
+#include "core/tables/flow_table.h"
+#include "core/tables/session_table.h"
+#include "core/tables/slot.h"
+#include "core/tables/token_ids.h"
+#include "core/tables/token_table.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"

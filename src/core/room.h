@@ -9,9 +9,9 @@
 #include <cstdint>
 
 #include "base/limits.h"
-#include "core/flow_table.h"
-#include "core/slot.h"
-#include "core/token_table.h"
+#include "core/tables/flow_table.h"
+#include "core/tables/slot.h"
+#include "core/tables/token_table.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {

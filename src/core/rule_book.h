@@ -11,15 +11,15 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/time.h"
-#include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
+#include "core/expiry/absence.h"
 #include "core/notices.h"
 #include "core/rule_sources.h"
 #include "core/rules/rule_set.h"
-#include "core/slot.h"
 #include "core/step.h"
-#include "core/waiting.h"
+#include "core/tables/slot.h"
+#include "core/waiting/waiting.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 

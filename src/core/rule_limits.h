@@ -10,8 +10,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/limits.h"
-#include "core/flow_table.h"
 #include "core/rules/rule_set.h"
+#include "core/tables/flow_table.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::core {

@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "core/flow_table.h"
 #include "core/notices.h"
 #include "core/rules/rule_set.h"
 #include "core/step.h"
+#include "core/tables/flow_table.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 

@@ -16,7 +16,7 @@
 
 #include "access/access.h"
 #include "base/time.h"
-#include "core/token_table.h"
+#include "core/tables/token_table.h"
 #include "engine/batches.h"
 #include "engine/driver.h"
 #include "engine/protocol.h"

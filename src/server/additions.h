@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "nowcalls/server.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 namespace nowcalls::server {
 

@@ -13,8 +13,8 @@
 #include "backup/backup.h"
 #include "nowcalls/status.h"
 #include "server/additions.h"
-#include "server/config.h"
-#include "server/rule_files.h"
+#include "server/config/config.h"
+#include "server/rules/rule_files.h"
 #include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {

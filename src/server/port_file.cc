@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "server/files.h"
+#include "server/config/files.h"
 
 namespace nowcalls::server {
 namespace {

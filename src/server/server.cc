@@ -10,8 +10,8 @@
 #include "base/exit_codes.h"
 #include "node/limits.h"
 #include "nowcalls_version.h"
-#include "server/config_changes.h"
-#include "server/logging.h"
+#include "server/config/config_changes.h"
+#include "server/log/logging.h"
 
 namespace nowcalls::server {
 namespace {

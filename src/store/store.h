@@ -1,7 +1,7 @@
 // Store: a log and its tables on one disk, as a server has them.
 //
-// Thread: CheckPlace, FreeBytes, FreeFiles and Commit on the writer (server/commit_thread.h); the
-// rest as log.h and tables.h say.
+// Thread: CheckPlace, FreeBytes, FreeFiles and Commit on the writer
+// (server/commit/commit_thread.h); the rest as log.h and tables.h say.
 #ifndef NOWCALLS_STORE_STORE_H_
 #define NOWCALLS_STORE_STORE_H_
 

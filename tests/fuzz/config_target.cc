@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "fuzz/targets.h"
-#include "server/config.h"
-#include "server/config_file.h"
-#include "server/settings.h"
+#include "server/config/config.h"
+#include "server/config/config_file.h"
+#include "server/config/settings.h"
 
 namespace nowcalls::fuzz {
 namespace {

@@ -12,7 +12,7 @@
 #include "fuzz/byte_source.h"
 #include "fuzz/targets.h"
 #include "fuzz/wire_requests.h"
-#include "server/settings.h"
+#include "server/config/settings.h"
 #include "support/engine_harness.h"
 #include "support/process.h"
 #include "test_paths.h"

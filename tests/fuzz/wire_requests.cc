@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "support/core_harness.h"
 #include "wire/admin_messages.h"
 #include "wire/client_messages.h"

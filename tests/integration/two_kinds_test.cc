@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/rules/rule_json.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "integration/calls.h"
 #include "ledger/commit_batch.h"
 #include "store/rocks/rocks_store.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "sim/oracle.h"
 #include "sim/sentinel_caller.h"
 #include "sim/trace.h"

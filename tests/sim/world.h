@@ -12,7 +12,7 @@
 
 #include "base/prng.h"
 #include "core/options.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "sim/cluster.h"
 #include "sim/faults.h"
 #include "sim/ledger_dump.h"

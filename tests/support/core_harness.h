@@ -16,10 +16,10 @@
 
 #include "core/books.h"
 #include "core/core.h"
-#include "core/mass_expiry.h"
+#include "core/expiry/mass_expiry.h"
 #include "core/rule_book.h"
 #include "core/rules/rule_set.h"
-#include "core/wait_queues.h"
+#include "core/waiting/wait_queues.h"
 #include "ledger/commit_batch.h"
 #include "store/memory_store.h"
 

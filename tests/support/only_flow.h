@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "core/flow_table.h"
+#include "core/tables/flow_table.h"
 
 namespace nowcalls::core {
 

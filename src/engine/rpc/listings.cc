@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/books.h"
+#include "core/rates/top_values.h"
 #include "core/reclaims.h"
 #include "core/rules/rule_json.h"
-#include "core/top_values.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
 #include "wire/figures.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/books.h"
-#include "core/rates.h"
-#include "core/wait_queues.h"
+#include "core/rates/rates.h"
+#include "core/waiting/wait_queues.h"
 
 namespace nowcalls::engine::rpc {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/rates.h"
+#include "core/rates/rates.h"
 #include "engine/permission.h"
 #include "engine/rpc/handlers.h"
 

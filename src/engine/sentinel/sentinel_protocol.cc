@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/books.h"
-#include "core/rates.h"
+#include "core/rates/rates.h"
 #include "engine/connection.h"
 #include "engine/permission.h"
 #include "engine/sentinel/requests.h"

@@ -14,7 +14,7 @@
 #include "bench/micro/items.h"
 #include "bench/micro/loaded_core.h"
 #include "core/books.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "engine/engine.h"
 #include "wire/client_messages.h"
 

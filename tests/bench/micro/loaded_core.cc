@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "core/books.h"
-#include "core/deadline_counter.h"
+#include "core/tables/deadline_counter.h"
 
 namespace nowcalls::microbench {
 namespace {

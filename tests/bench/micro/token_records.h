@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "ledger/commit_batch.h"
 
 namespace nowcalls::microbench {

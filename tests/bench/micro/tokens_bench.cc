@@ -12,9 +12,9 @@
 #include "base/prefetch.h"
 #include "base/prng.h"
 #include "bench/micro/items.h"
-#include "core/slot_index.h"
-#include "core/token_ids.h"
-#include "core/token_table.h"
+#include "core/tables/slot_index.h"
+#include "core/tables/token_ids.h"
+#include "core/tables/token_table.h"
 
 namespace nowcalls::microbench {
 namespace {

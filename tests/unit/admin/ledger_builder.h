@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "core/rules/rule_json.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "ledger/commit_batch.h"
 #include "store/memory_store.h"
 

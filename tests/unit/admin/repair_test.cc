@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/rules/rule_json.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "ledger/fence_line.h"
 #include "support/process.h"
 #include "support/temp_dir.h"

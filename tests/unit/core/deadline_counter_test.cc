@@ -1,4 +1,4 @@
-#include "core/deadline_counter.h"
+#include "core/tables/deadline_counter.h"
 
 #include <doctest/doctest.h>
 

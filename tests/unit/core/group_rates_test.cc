@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/groups.h"
-#include "core/rate_table.h"
+#include "core/rates/rate_table.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/waiter_list.h"
+#include "core/waiting/waiter_list.h"
 #include "support/core_harness.h"
 #include "support/only_flow.h"
 

@@ -1,5 +1,5 @@
 // The history by itself: numbers, bound, pages, and what it records.
-#include "core/history.h"
+#include "core/tables/history.h"
 
 #include <doctest/doctest.h>
 

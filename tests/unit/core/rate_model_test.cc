@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "core/rates.h"
+#include "core/rates/rates.h"
 #include "core/rules/param_items.h"
 #include "support/core_harness.h"
 #include "support/sample.h"

@@ -1,6 +1,6 @@
 // Calls a second: who may ask, what a limit is, what is counted and shown. What passes is compared
 // with a model in rate_model_test.cc.
-#include "core/rates.h"
+#include "core/rates/rates.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 
 #include "core/books.h"
 #include "core/loading.h"
-#include "core/request_ids.h"
+#include "core/tables/request_ids.h"
 #include "support/core_harness.h"
 #include "support/only_flow.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/prng.h"
 #include "core/loading.h"
-#include "core/rates.h"
+#include "core/rates/rates.h"
 #include "support/core_harness.h"
 #include "support/sample.h"
 #include "unit/core/rate_model.h"

@@ -1,4 +1,4 @@
-#include "core/slot_arena.h"
+#include "core/tables/slot_arena.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "core/slot_index.h"
+#include "core/tables/slot_index.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "core/slot_table.h"
+#include "core/tables/slot_table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Histograms of times, and what a flow's holds and waits leave in theirs.
-#include "core/time_histogram.h"
+#include "core/tables/time_histogram.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 
 #include <doctest/doctest.h>
 

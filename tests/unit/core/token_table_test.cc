@@ -1,4 +1,4 @@
-#include "core/token_table.h"
+#include "core/tables/token_table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // The values of a parameter that are used most: their order, what is counted of them, and for how
 // long.
-#include "core/top_values.h"
+#include "core/rates/top_values.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "core/rates.h"
+#include "core/rates/rates.h"
 #include "support/core_harness.h"
 #include "support/only_flow.h"
 

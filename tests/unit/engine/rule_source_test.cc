@@ -134,7 +134,7 @@ TEST_CASE("a load by RPC that changes nothing is told as what one peer did") {
   for (std::string line; std::getline(log, line);) {
     CAPTURE(line);
     lines.push_back(line.substr(line.find(": ") + 2));
-    CHECK(lines.back().starts_with("connection "));  // As server/log_limiter.h looks for.
+    CHECK(lines.back().starts_with("connection "));  // As server/log/log_limiter.h looks for.
   }
   REQUIRE(lines.size() == 12);
   const std::string loaded = "connection 127.0.0.1:1000 loaded the rules of namespace shop";

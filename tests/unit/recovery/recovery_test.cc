@@ -10,7 +10,7 @@
 #include "core/core.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_set.h"
-#include "core/token_ids.h"
+#include "core/tables/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/fence_line.h"
 #include "recovery/machine_clock.h"

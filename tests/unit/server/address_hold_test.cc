@@ -1,8 +1,8 @@
-#include "server/address_hold.h"
+#include "server/loop/address_hold.h"
 
 #include <doctest/doctest.h>
 
-#include "server/listener.h"
+#include "server/loop/listener.h"
 
 namespace nowcalls::server {
 namespace {

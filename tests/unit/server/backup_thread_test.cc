@@ -1,4 +1,4 @@
-#include "server/backup_thread.h"
+#include "server/threads/backup_thread.h"
 
 #include <doctest/doctest.h>
 

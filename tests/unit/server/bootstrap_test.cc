@@ -9,7 +9,7 @@
 #include "base/exit_codes.h"
 #include "base/fingerprint.h"
 #include "base/limits.h"
-#include "server/rule_files.h"
+#include "server/rules/rule_files.h"
 #include "server/system.h"
 #include "support/process.h"
 #include "support/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "server/commit_pace.h"
+#include "server/commit/commit_pace.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "server/commit_thread.h"
+#include "server/commit/commit_thread.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/scan_thread.h"
+#include "server/threads/scan_thread.h"
 #include "store/memory_store.h"
 #include "unit/server/loop_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "server/commit_watch.h"
+#include "server/commit/commit_watch.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What a configuration that was read again changes in a running server.
-#include "server/config_changes.h"
+#include "server/config/config_changes.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 namespace nowcalls::server {
 namespace {

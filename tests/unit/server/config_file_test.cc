@@ -1,10 +1,10 @@
-#include "server/config_file.h"
+#include "server/config/config_file.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "server/settings.h"
+#include "server/config/settings.h"
 
 namespace nowcalls::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/config.h"
+#include "server/config/config.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/settings.h"
-#include "server/settings_page.h"
+#include "server/config/settings.h"
+#include "server/config/settings_page.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

@@ -1,5 +1,5 @@
 // The configuration is read again when its file changes.
-#include "server/config_watch.h"
+#include "server/config/config_watch.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

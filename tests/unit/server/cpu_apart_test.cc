@@ -1,4 +1,4 @@
-#include "server/cpu_apart.h"
+#include "server/threads/cpu_apart.h"
 
 #include <doctest/doctest.h>
 #include <sched.h>

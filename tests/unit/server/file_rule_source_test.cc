@@ -1,5 +1,5 @@
 // Watched rule files: real files and a real loop in front of a real core.
-#include "server/file_rule_source.h"
+#include "server/rules/file_rule_source.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/fingerprint.h"
-#include "core/flow_table.h"
+#include "core/tables/flow_table.h"
 #include "engine/rule_intake.h"
 #include "support/core_harness.h"
 #include "support/only_flow.h"

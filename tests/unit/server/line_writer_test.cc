@@ -1,4 +1,4 @@
-#include "server/line_writer.h"
+#include "server/log/line_writer.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "base/exit_codes.h"
 #include "nowcalls/status.h"
-#include "server/logging.h"
+#include "server/log/logging.h"
 #include "support/poll_until.h"
 
 namespace nowcalls::server {

@@ -1,5 +1,5 @@
 // What the listening socket hands on to those it accepts.
-#include "server/listener.h"
+#include "server/loop/listener.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>

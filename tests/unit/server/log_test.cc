@@ -6,9 +6,9 @@
 #include <sstream>
 #include <string>
 
-#include "server/log_limiter.h"
-#include "server/log_line.h"
-#include "server/server_log.h"
+#include "server/log/log_limiter.h"
+#include "server/log/log_line.h"
+#include "server/log/server_log.h"
 #include "support/json.h"
 
 namespace nowcalls::server {

@@ -1,4 +1,4 @@
-#include "server/peer_socket.h"
+#include "server/loop/peer_socket.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>

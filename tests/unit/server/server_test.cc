@@ -14,7 +14,7 @@
 
 #include "recovery/machine_clock.h"
 #include "recovery/recovery.h"
-#include "server/logging.h"
+#include "server/log/logging.h"
 #include "store/memory_store.h"
 #include "support/core_harness.h"
 #include "support/process.h"

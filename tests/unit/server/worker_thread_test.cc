@@ -1,4 +1,4 @@
-#include "server/worker_thread.h"
+#include "server/threads/worker_thread.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,91 @@
+// ServerConfig: all that an operator can choose, read from flags, environment and a TOML file.
+//
+// Thread: any, before the server starts; plain values. Flags beat the environment, then file, then
+// defaults. Errors (kInvalidArgument) name setting and origin: "flag --durability", "environment
+// NOWCALLS_DURABILITY", "nowcalls.toml:3: durability". Unknown flags and keys are errors, variables
+// warnings.
+#ifndef NOWCALLS_SERVER_CONFIG_CONFIG_H_
+#define NOWCALLS_SERVER_CONFIG_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/host_port.h"
+#include "core/options.h"
+#include "nowcalls/status.h"
+#include "server/log/log_line.h"
+#include "store/rocks/rocks_store.h"
+#include "web/sentinel/options.h"
+
+namespace nowcalls::server {
+
+// A rule file is the whole rule set of its namespace.
+struct RuleFile {
+  std::string name_space;
+  std::string path;
+
+  bool operator==(const RuleFile&) const = default;
+};
+
+struct DurabilityChoice {
+  store::Durability mode = store::Durability::kSync;
+  int64_t interval_ms = 0;  // 1 .. 10000 with kInterval.
+  // Largest batch committed on the loop's thread, in records; 0: none.
+  uint32_t inline_records_max = 256;
+
+  // "sync", "interval:50", "none".
+  std::string ToString() const;
+};
+
+struct ServerConfig {
+  // At least one. Port 0: the system picks one.
+  std::vector<HostPort> listen{{"127.0.0.1", 18730}};
+  bool insecure_listen = false;         // Allows an address that is not loopback.
+  bool no_io_uring = false;             // Each socket has system calls of its own.
+  std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
+  std::vector<std::string> http_hosts;  // More names under which HTTP answers.
+  web::SentinelDashboardOptions sentinel;
+  std::string port_file;    // Empty: none.
+  std::string config_file;  // That settings were read from; empty: none.
+  std::string data_dir = "./nowcalls-data";
+  bool require_ledger = false;  // Nothing is served where a new one would have to be made.
+  DurabilityChoice durability;
+  std::vector<RuleFile> rules;
+  bool rules_takeover = false;  // The files may have namespaces whose rules came by RPC.
+  bool rules_strict = false;    // A warning about a rule file is an error.
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+  core::CoreOptions core;  // Carries the limits; the ledger fills in its token_id_key.
+  std::string expire_strategy_name = "default";  // Of core.expire_strategy.
+};
+
+enum class Command { kServe, kCheckConfig, kHelp, kHelpMan, kHelpMarkdown, kVersion };
+
+struct Invocation {
+  Command command = Command::kServe;
+  ServerConfig config;
+  std::vector<std::string> origins;   // Where each of Settings() got its value, in their order.
+  std::vector<std::string> warnings;  // Of variables that are no settings, a sentence each.
+};
+
+inline constexpr char kConfigEnvironment[] = "NOWCALLS_CONFIG";
+
+// Variables that begin with NOWCALLS_, by name. Empty counts as unset.
+using Environment = std::map<std::string, std::string>;
+
+// Help and version win over mistakes elsewhere.
+Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env);
+
+// Output of --check-config: value and origin of each setting.
+std::string DescribeSettings(const Invocation& invocation);
+
+// For the log: "data-dir is /var/lib/nowcalls (flag --data-dir)".
+std::vector<std::string> SettingSentences(const Invocation& invocation);
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_CONFIG_CONFIG_H_

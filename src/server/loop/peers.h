@@ -1,0 +1,110 @@
+// Peers: the connections of a server: accepted, received from, sent to, closed.
+//
+// Thread: loop. A connection is an id of the engine and a PeerSocket. Each closing connection has a
+// deadline, so no peer can hold one for ever.
+#ifndef NOWCALLS_SERVER_LOOP_PEERS_H_
+#define NOWCALLS_SERVER_LOOP_PEERS_H_
+
+#include <uv.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/time.h"
+#include "engine/engine.h"
+#include "ledger/clock.h"
+#include "net/socket_turn.h"
+#include "server/log/server_log.h"
+#include "server/loop/listener.h"
+#include "server/loop/peer_socket.h"
+
+namespace nowcalls::server {
+
+class Peers final : private PeerSocket::Owner {
+ public:
+  // For a peer to close its end once all is sent; at the server's end also to read it.
+  static constexpr int64_t kCloseMsMax = 2'000;
+
+  // `engine`, `clock` and `log` outlive it.
+  Peers(const Limits& limits, net::SocketBatch::Means means, engine::Engine* engine,
+        const ledger::Clock* clock, ServerLog* log)
+      : limits_(limits), engine_(engine), clock_(clock), log_(log), sockets_(means) {}
+
+  void SetLimits(const Limits& limits) { limits_ = limits; }
+
+  void Start(uv_loop_t* loop, std::vector<std::unique_ptr<Listener>> listeners);
+
+  // Receives from all sockets found readable since the last call.
+  void Receive() { sockets_.Receive(); }
+  // Since the last call a socket has joined those that a poll reads.
+  bool TakeToRead() { return std::exchange(to_read_, false); }
+
+  // As engine::Driver.
+  void Write(std::span<engine::Output> outputs);
+  void Close(engine::ConnectionId id, bool flush);
+  void SetReading(engine::ConnectionId id, bool on);
+
+  // Closes connections past their deadline.
+  void CloseOverdue(Instant now);
+  // The next deadline; kNever: none.
+  Instant NextClose() const;
+
+  // The server ends: no accepts, no reads.
+  void StopReading();
+  // Closes all, behind their last replies. REQUIRES: StopReading was called.
+  void CloseAll(Instant now);
+
+  size_t open() const { return open_; }
+  // Why sockets cost system calls each; empty: io_uring takes many together.
+  const std::string& why_alone() const { return sockets_.why_alone(); }
+
+ private:
+  struct Peer {
+    std::unique_ptr<PeerSocket> socket;  // nullptr: this id is free.
+    std::string name;
+    Instant close_by = kNever;  // While it is being closed.
+  };
+
+  void OnAccept(int fd, const net::Peer& peer);
+  void LogRefused(const std::string& peer, const std::string& reason);
+  void Log(const std::string& text, const LogFields& fields);
+  void SetCloseBy(engine::ConnectionId id, Instant when);
+  // Bound for a closing peer that takes nothing of what is sent.
+  int64_t FlushMsMax() const { return ending_ ? kCloseMsMax : limits_.output_stalled_ms; }
+  Instant Now() const { return clock_->Now(); }
+
+  // PeerSocket::Owner.
+  void OnReadable(PeerSocket* socket) override;
+  void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
+  void OnEndOfInput(engine::ConnectionId id) override;
+  void OnSent(engine::ConnectionId id, size_t kept) override;
+  void OnFlushing(engine::ConnectionId id) override;
+  void OnLingering(engine::ConnectionId id) override;
+  void OnFailed(engine::ConnectionId id, const std::string& why) override;
+  void OnClosed(engine::ConnectionId id) override;
+
+  Limits limits_;
+  engine::Engine* const engine_;
+  const ledger::Clock* const clock_;
+  ServerLog* const log_;
+  uv_loop_t* loop_ = nullptr;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  net::SocketTurn sockets_;
+  std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
+  size_t open_ = 0;
+  std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
+  bool to_read_ = false;
+  bool ending_ = false;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_LOOP_PEERS_H_

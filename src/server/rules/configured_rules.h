@@ -1,0 +1,70 @@
+// ConfiguredRules: the configured rule files, put in force at the start, then watched.
+//
+// Thread: loop.
+#ifndef NOWCALLS_SERVER_RULES_CONFIGURED_RULES_H_
+#define NOWCALLS_SERVER_RULES_CONFIGURED_RULES_H_
+
+#include <uv.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/core.h"
+#include "core/rules/rule_set.h"
+#include "engine/engine.h"
+#include "ledger/clock.h"
+#include "nowcalls/status.h"
+#include "server/config/config.h"
+#include "server/rules/file_rule_source.h"
+#include "server/rules/loop_rule_sink.h"
+#include "server/rules/rule_files.h"
+
+namespace nowcalls::server {
+
+class ConfiguredRules {
+ public:
+  // All outlive it. `recovered`: rule sources of the ledger, by namespace.
+  ConfiguredRules(const ServerConfig* config, engine::Engine* engine, const ledger::Clock* clock,
+                  const std::map<std::string, std::string>* recovered)
+      : config_(config),
+        engine_(engine),
+        clock_(clock),
+        recovered_(recovered),
+        sink_(engine, [clock] { return clock->Now(); }) {}
+
+  // Puts the files' rules in force, together if possible; the caller commits. A faulty file keeps
+  // the rules that the ledger has from it, and is tried again later. Without such: kInvalidArgument
+  // names file, namespace and rule, or the owner; nothing has changed.
+  Status PutInForce(std::vector<LoadedRuleFile> files);
+
+  // Starts the program's sources, in this order. They outlive it.
+  Status StartSources(const std::vector<std::shared_ptr<RuleSource>>& sources);
+
+  // REQUIRES: PutInForce was called with all files.
+  void Watch(uv_loop_t* loop);
+  // Loads all files again, changed or not, and logs the results.
+  void ReloadAll();
+  // Also stops the program's sources.
+  void StopWatching();
+  // No look at a file is under way.
+  bool idle() const { return source_->idle(); }
+
+ private:
+  Status PutSetsInForce(std::vector<core::RuleSet> sets);
+  Status KeepRecovered(const std::string& name_space, const Status& why);
+
+  const ServerConfig* const config_;
+  engine::Engine* const engine_;
+  const ledger::Clock* const clock_;
+  const std::map<std::string, std::string>* const recovered_;
+  LoopRuleSink sink_;
+  std::vector<FileAtStart> at_start_;       // Of config_->rules.
+  std::unique_ptr<FileRuleSource> source_;  // None before Watch.
+  std::vector<RuleSource*> sources_;        // Of the program, started.
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_RULES_CONFIGURED_RULES_H_
