@@ -26,7 +26,7 @@
 #include "core/tables/token_end.h"
 #include "core/tables/token_ids.h"
 #include "core/tables/token_table.h"
-#include "core/waiting/wake_list.h"
+#include "core/tables/wake_list.h"
 #include "ledger/entities.h"
 #include "nowcalls/types.h"
 

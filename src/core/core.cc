@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "core/admission.h"
 #include "core/books.h"
 #include "core/expiry/absence.h"
 #include "core/expiry/expire_judge.h"
 #include "core/expiry/mass_expiry.h"
 #include "core/expiry/sweep.h"
-#include "core/groups.h"
+#include "core/grants/admission.h"
+#include "core/grants/groups.h"
+#include "core/grants/room.h"
+#include "core/grants/waiting.h"
 #include "core/holding.h"
 #include "core/listings.h"
 #include "core/loading.h"
@@ -17,10 +19,8 @@
 #include "core/presence.h"
 #include "core/rates/rates.h"
 #include "core/reclaims.h"
-#include "core/room.h"
 #include "core/rule_book.h"
 #include "core/seals.h"
-#include "core/waiting/waiting.h"
 
 namespace nowcalls::core {
 namespace {

@@ -68,7 +68,7 @@ class Core {
   // first.
   std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session,
                                        const AcquireRequest& request, WaitTicket ticket);
-  // All tokens of the request in one batch, or none (core/groups.h). No value: as Acquire.
+  // All tokens of the request in one batch, or none (core/grants/groups.h). No value: as Acquire.
   std::optional<AcquireAllAnswer> AcquireAll(const Step& step, SessionSlot session,
                                              const AcquireAllRequest& request, WaitTicket ticket);
   // Ends the tokens or waiter of the request id: kReleaseOk, else kAlreadyRelease. Either way

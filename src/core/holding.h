@@ -10,9 +10,9 @@
 #include "core/answers.h"
 #include "core/books.h"
 #include "core/expiry/absence.h"
+#include "core/grants/waiting.h"
 #include "core/step.h"
 #include "core/tables/slot.h"
-#include "core/waiting/waiting.h"
 #include "nowcalls/call_outcome.h"
 #include "nowcalls/types.h"
 

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "base/limits.h"
-#include "core/expiry/mass_expiry_guard.h"
 #include "core/log_ends.h"
-#include "core/rates/namespace_guards.h"
+#include "core/tables/mass_expiry_guard.h"
+#include "core/tables/namespace_guards.h"
 #include "nowcalls/expire_strategy.h"
 
 namespace nowcalls::core {

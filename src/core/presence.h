@@ -12,10 +12,10 @@
 #include "core/answers.h"
 #include "core/books.h"
 #include "core/expiry/absence.h"
+#include "core/grants/waiting.h"
 #include "core/notices.h"
 #include "core/step.h"
 #include "core/tables/slot.h"
-#include "core/waiting/waiting.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::core {

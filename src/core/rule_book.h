@@ -14,12 +14,12 @@
 #include "core/answers.h"
 #include "core/books.h"
 #include "core/expiry/absence.h"
+#include "core/grants/waiting.h"
 #include "core/notices.h"
 #include "core/rule_sources.h"
 #include "core/rules/rule_set.h"
 #include "core/step.h"
 #include "core/tables/slot.h"
-#include "core/waiting/waiting.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 

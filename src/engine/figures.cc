@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "core/books.h"
 #include "core/expiry/mass_expiry.h"
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 #include "engine/engine.h"
 #include "ledger/families.h"
 #include "wire/method.h"

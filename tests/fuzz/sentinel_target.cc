@@ -25,7 +25,7 @@
 
 #include "base/bytes.h"
 #include "core/books.h"
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 #include "fuzz/byte_source.h"
 #include "fuzz/targets.h"
 #include "support/engine_harness.h"

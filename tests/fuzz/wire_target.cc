@@ -29,7 +29,7 @@
 #include <utility>
 
 #include "core/books.h"
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 #include "fuzz/byte_source.h"
 #include "fuzz/targets.h"
 #include "fuzz/wire_requests.h"

@@ -19,7 +19,7 @@
 #include "core/expiry/mass_expiry.h"
 #include "core/rule_book.h"
 #include "core/rules/rule_set.h"
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 #include "ledger/commit_batch.h"
 #include "store/memory_store.h"
 

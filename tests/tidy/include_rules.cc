@@ -45,7 +45,21 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
 // What a folder of a module may include of that module besides itself; "" is the module's top.
 const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>& Folders() {
   static const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>
-      folders = {{"core", {{"", {"rules"}}, {"rules", {}}}},
+      folders = {{"core",
+                  {{"", {"tables", "grants", "rates", "expiry", "rules"}},
+                   {"grants", {"", "tables", "rates"}},
+                   {"rates", {"", "tables", "rules"}},
+                   {"expiry", {"", "tables"}},
+                   {"tables", {"", "rules"}},
+                   {"rules", {}}}},
+                 {"server",
+                  {{"", {"commit", "config", "log", "loop", "rules", "threads"}},
+                   {"commit", {"config", "log", "threads"}},
+                   {"rules", {"config", "log", "loop"}},
+                   {"threads", {"log"}},
+                   {"loop", {"log"}},
+                   {"config", {"log"}},
+                   {"log", {}}}},
                  {"engine", {{"", {"rpc", "sentinel"}}, {"rpc", {""}}, {"sentinel", {""}}}},
                  {"wire", {{"", {}}, {"sentinel", {""}}}},
                  {"web", {{"", {"sentinel"}}, {"sentinel", {""}}}},

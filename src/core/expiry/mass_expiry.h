@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/expiry/mass_expiry_guard.h"
 #include "core/notices.h"
 #include "core/options.h"
+#include "core/tables/mass_expiry_guard.h"
 #include "core/tables/session_table.h"
 
 namespace nowcalls::core {

@@ -42,7 +42,7 @@ class Rates {
   // REQUIRES: an active rule.
   static int64_t WindowLimitOf(const FlowTable& flows, const Flow& flow);
 
-  // --- For groups (core/groups.h): asks all rates, then takes all. ---
+  // --- For groups (core/grants/groups.h): asks all rates, then takes all. ---
   // False: the namespace's guard refuses the request, uncounted.
   bool PassesGuard(const Step& step, NamespaceSlot slot);
   // Calls of a flow, or of a value. REQUIRES: an active rule, with a parameter exactly if there is

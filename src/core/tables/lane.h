@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 
 namespace nowcalls::core {
 

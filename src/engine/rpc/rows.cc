@@ -4,7 +4,7 @@
 
 #include "core/books.h"
 #include "core/rates/rates.h"
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 
 namespace nowcalls::engine::rpc {
 

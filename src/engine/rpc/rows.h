@@ -5,9 +5,9 @@
 #define NOWCALLS_ENGINE_RPC_ROWS_H_
 
 #include "core/core.h"
+#include "core/grants/waiter_list.h"
 #include "core/rates/top_values.h"
 #include "core/tables/slot.h"
-#include "core/waiting/waiter_list.h"
 #include "wire/rows.h"
 
 namespace nowcalls::engine::rpc {

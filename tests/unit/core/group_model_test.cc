@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "core/waiting/waiter_list.h"
+#include "core/grants/waiter_list.h"
 #include "support/core_harness.h"
 #include "support/sample.h"
 

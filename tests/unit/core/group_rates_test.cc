@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/groups.h"
+#include "core/grants/groups.h"
 #include "core/rates/rate_table.h"
 #include "support/core_harness.h"
 

@@ -1,5 +1,5 @@
 // acquire_all: all tokens or none, at once or after a wait in one line after the other.
-#include "core/groups.h"
+#include "core/grants/groups.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/waiting/waiter_list.h"
+#include "core/grants/waiter_list.h"
 #include "support/core_harness.h"
 #include "support/only_flow.h"
 

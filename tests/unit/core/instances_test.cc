@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/books.h"
-#include "core/waiting/waiter_list.h"
+#include "core/grants/waiter_list.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {

@@ -1,5 +1,5 @@
 // MassExpiryGuard by itself.
-#include "core/expiry/mass_expiry_guard.h"
+#include "core/tables/mass_expiry_guard.h"
 
 #include <doctest/doctest.h>
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/grants/waiter_list.h"
 #include "core/rates/rates.h"
 #include "core/rules/rule_json.h"
-#include "core/waiting/waiter_list.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {

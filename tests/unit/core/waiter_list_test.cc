@@ -1,5 +1,5 @@
 // The listing of waiters: their order, their places, and its bounds.
-#include "core/waiting/waiter_list.h"
+#include "core/grants/waiter_list.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "core/admission.h"
+#include "core/grants/admission.h"
 
 #include <algorithm>
 #include <utility>

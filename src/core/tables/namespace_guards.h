@@ -1,8 +1,8 @@
 // NamespaceGuards: requests for calls a second, by namespace.
 //
 // Thread: any; a plain value.
-#ifndef NOWCALLS_CORE_RATES_NAMESPACE_GUARDS_H_
-#define NOWCALLS_CORE_RATES_NAMESPACE_GUARDS_H_
+#ifndef NOWCALLS_CORE_TABLES_NAMESPACE_GUARDS_H_
+#define NOWCALLS_CORE_TABLES_NAMESPACE_GUARDS_H_
 
 #include <cstdint>
 #include <functional>
@@ -29,4 +29,4 @@ struct NamespaceGuards {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RATES_NAMESPACE_GUARDS_H_
+#endif  // NOWCALLS_CORE_TABLES_NAMESPACE_GUARDS_H_

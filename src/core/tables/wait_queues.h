@@ -6,8 +6,8 @@
 //
 // Indexed besides: waiters by owner (a connection of the engine), by flow over all lanes, by
 // deadline. Slots are stable and reused.
-#ifndef NOWCALLS_CORE_WAITING_WAIT_QUEUES_H_
-#define NOWCALLS_CORE_WAITING_WAIT_QUEUES_H_
+#ifndef NOWCALLS_CORE_TABLES_WAIT_QUEUES_H_
+#define NOWCALLS_CORE_TABLES_WAIT_QUEUES_H_
 
 #include <array>
 #include <cstddef>
@@ -211,4 +211,4 @@ class WaitQueues {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_WAITING_WAIT_QUEUES_H_
+#endif  // NOWCALLS_CORE_TABLES_WAIT_QUEUES_H_

@@ -1,4 +1,4 @@
-#include "core/waiting/waiting.h"
+#include "core/grants/waiting.h"
 
 #include <algorithm>
 #include <memory>

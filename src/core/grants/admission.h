@@ -2,20 +2,20 @@
 //
 // Thread: loop. Room tells the limits. Calls that make room put lanes into the wake list and end
 // with GrantWaiters.
-#ifndef NOWCALLS_CORE_ADMISSION_H_
-#define NOWCALLS_CORE_ADMISSION_H_
+#ifndef NOWCALLS_CORE_GRANTS_ADMISSION_H_
+#define NOWCALLS_CORE_GRANTS_ADMISSION_H_
 
 #include <cstdint>
 #include <optional>
 
 #include "core/answers.h"
 #include "core/books.h"
-#include "core/groups.h"
+#include "core/grants/groups.h"
+#include "core/grants/room.h"
+#include "core/grants/waiting.h"
 #include "core/other_kind.h"
-#include "core/room.h"
 #include "core/step.h"
 #include "core/tables/slot.h"
-#include "core/waiting/waiting.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -80,4 +80,4 @@ class Admission {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_ADMISSION_H_
+#endif  // NOWCALLS_CORE_GRANTS_ADMISSION_H_

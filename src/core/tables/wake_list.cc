@@ -1,4 +1,4 @@
-#include "core/waiting/wake_list.h"
+#include "core/tables/wake_list.h"
 
 namespace nowcalls::core {
 

@@ -6,8 +6,8 @@
 // A waiting group holds nothing and stands in one line: that of its first lane in the way. In its
 // turn there it is granted, refused, or moved to the line of the next lane in the way, by arrival.
 // Rates do not wait: one in the way refuses the group, and no rate is taken.
-#ifndef NOWCALLS_CORE_GROUPS_H_
-#define NOWCALLS_CORE_GROUPS_H_
+#ifndef NOWCALLS_CORE_GRANTS_GROUPS_H_
+#define NOWCALLS_CORE_GRANTS_GROUPS_H_
 
 #include <cstdint>
 #include <optional>
@@ -16,13 +16,13 @@
 
 #include "core/answers.h"
 #include "core/books.h"
+#include "core/grants/room.h"
+#include "core/grants/waiting.h"
 #include "core/other_kind.h"
 #include "core/rates/rates.h"
-#include "core/room.h"
 #include "core/step.h"
 #include "core/tables/slot.h"
-#include "core/waiting/wait_queues.h"
-#include "core/waiting/waiting.h"
+#include "core/tables/wait_queues.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -97,4 +97,4 @@ class Groups {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_GROUPS_H_
+#endif  // NOWCALLS_CORE_GRANTS_GROUPS_H_

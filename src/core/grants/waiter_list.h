@@ -2,8 +2,8 @@
 //
 // Thread: loop. Looks at waiting flows until it has enough; under a filter by client at all
 // waiters.
-#ifndef NOWCALLS_CORE_WAITING_WAITER_LIST_H_
-#define NOWCALLS_CORE_WAITING_WAITER_LIST_H_
+#ifndef NOWCALLS_CORE_GRANTS_WAITER_LIST_H_
+#define NOWCALLS_CORE_GRANTS_WAITER_LIST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include "core/books.h"
 #include "core/tables/slot.h"
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/types.h"
 
@@ -38,4 +38,4 @@ std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queue
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_WAITING_WAITER_LIST_H_
+#endif  // NOWCALLS_CORE_GRANTS_WAITER_LIST_H_

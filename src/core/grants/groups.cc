@@ -1,4 +1,4 @@
-#include "core/groups.h"
+#include "core/grants/groups.h"
 
 #include <algorithm>
 #include <tuple>

@@ -4,8 +4,8 @@
 // last loss. Sessions without tokens do not count; clients that are done leave so. A mass: a large
 // part of all sessions with tokens went offline within one clientOfflineTime of each other. Times
 // are ms of the ledger clock, never going back.
-#ifndef NOWCALLS_CORE_EXPIRY_MASS_EXPIRY_GUARD_H_
-#define NOWCALLS_CORE_EXPIRY_MASS_EXPIRY_GUARD_H_
+#ifndef NOWCALLS_CORE_TABLES_MASS_EXPIRY_GUARD_H_
+#define NOWCALLS_CORE_TABLES_MASS_EXPIRY_GUARD_H_
 
 #include <cstdint>
 #include <deque>
@@ -71,4 +71,4 @@ class MassExpiryGuard {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_EXPIRY_MASS_EXPIRY_GUARD_H_
+#endif  // NOWCALLS_CORE_TABLES_MASS_EXPIRY_GUARD_H_

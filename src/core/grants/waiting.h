@@ -7,8 +7,8 @@
 // A lane's line (core/tables/lane.h): prioritized waiters first, then by arrival. A waiter that
 // needs more room than there is stops all behind it. Passed over are only waiters at their own cap
 // or above the level.
-#ifndef NOWCALLS_CORE_WAITING_WAITING_H_
-#define NOWCALLS_CORE_WAITING_WAITING_H_
+#ifndef NOWCALLS_CORE_GRANTS_WAITING_H_
+#define NOWCALLS_CORE_GRANTS_WAITING_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,8 @@
 #include "core/tables/request_ids.h"
 #include "core/tables/session_table.h"
 #include "core/tables/slot.h"
-#include "core/waiting/wait_queues.h"
-#include "core/waiting/wake_list.h"
+#include "core/tables/wait_queues.h"
+#include "core/tables/wake_list.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -106,4 +106,4 @@ class Waiting {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_WAITING_WAITING_H_
+#endif  // NOWCALLS_CORE_GRANTS_WAITING_H_

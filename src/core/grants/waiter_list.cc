@@ -1,4 +1,4 @@
-#include "core/waiting/waiter_list.h"
+#include "core/grants/waiter_list.h"
 
 #include <utility>
 

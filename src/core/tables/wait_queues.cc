@@ -1,4 +1,4 @@
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 
 #include "base/allocated.h"
 #include "base/check.h"

@@ -2,8 +2,8 @@
 //
 // Thread: loop. Keeps invariant 3: no grant when nowCalls + count > level (of the value, if any),
 // shadow mode aside. Admission and Groups ask before each grant.
-#ifndef NOWCALLS_CORE_ROOM_H_
-#define NOWCALLS_CORE_ROOM_H_
+#ifndef NOWCALLS_CORE_GRANTS_ROOM_H_
+#define NOWCALLS_CORE_GRANTS_ROOM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -52,4 +52,4 @@ class Room {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_ROOM_H_
+#endif  // NOWCALLS_CORE_GRANTS_ROOM_H_

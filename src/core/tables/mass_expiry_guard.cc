@@ -1,4 +1,4 @@
-#include "core/expiry/mass_expiry_guard.h"
+#include "core/tables/mass_expiry_guard.h"
 
 #include <algorithm>
 

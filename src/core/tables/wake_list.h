@@ -3,8 +3,8 @@
 // Thread: loop. Parts that make room (ends of tokens, new rules, sessions that come and go) add
 // lanes; Admission grants at the end of each call. A lane or namespace is listed once at most.
 // Adding takes constant time.
-#ifndef NOWCALLS_CORE_WAITING_WAKE_LIST_H_
-#define NOWCALLS_CORE_WAITING_WAKE_LIST_H_
+#ifndef NOWCALLS_CORE_TABLES_WAKE_LIST_H_
+#define NOWCALLS_CORE_TABLES_WAKE_LIST_H_
 
 #include <deque>
 
@@ -42,4 +42,4 @@ class WakeList {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_WAITING_WAKE_LIST_H_
+#endif  // NOWCALLS_CORE_TABLES_WAKE_LIST_H_
