@@ -19,7 +19,7 @@
 
 namespace nowcalls::core {
 
-// Addresses a late answer. The core only hands it back.
+// Addresses a late answer.
 struct WaitTicket {
   uint32_t owner = 0;  // A connection of the engine.
   uint32_t tag = 0;    // Its msgid.
@@ -43,7 +43,7 @@ struct AcquireRequest {
   FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
 
-// A rule's terms for the end of a token, for clients.
+// A rule's terms for the end of a token.
 struct TokenTerms {
   int32_t timeout_strategy = 0;     // resourceTimeoutStrategy.
   int64_t resource_timeout_ms = 0;  // resourceTimeout.
@@ -69,7 +69,7 @@ struct AllItem {
   bool rate = false;             // It asks for calls a second: as RateRequest, without a token.
 };
 
-// Other members: as AcquireRequest; the hold is each token's.
+// Other members: as AcquireRequest.
 struct AcquireAllRequest {
   // REQUIRES: 1 .. kAcquireAllMax, no two with the same flow, param and `rate`.
   std::span<const AllItem> items;
@@ -98,7 +98,7 @@ struct AcquireAllAnswer {
   std::optional<ParamValue> value{};  // Of the item in the way, if it has one.
 };
 
-// A token taken back from an online session.
+// From an online session.
 struct Loss {
   SessionSlot session_slot;
   TokenId token;
@@ -163,20 +163,17 @@ struct AdminAct {
   std::string_view reason;  // For the log and the history; at most kReasonBytesMax.
 };
 
-// Sessions whose tokens are taken back.
 struct ClientChoice {
   std::string_view name_space;
   std::string_view client_id;          // Or "@HOST:PORT".
   std::optional<uint64_t> instance{};  // None: all.
 };
 
-// One piece of a reclaim.
 struct ReclaimAnswer {
   uint32_t reclaimed = 0;
   bool more = false;  // Tokens are left.
 };
 
-// A piece by flow id.
 struct ReclaimPage {
   uint32_t reclaimed = 0;
   int64_t next_flow = 0;  // Where the next piece begins; 0: this was the last.
@@ -197,14 +194,12 @@ struct DrainPage {
   int64_t next_flow = 0;  // As of ReclaimPage.
 };
 
-// A piece of a namespace.
 struct NamespacePiece {
   std::string_view name_space;
   int64_t first_flow = 0;
   uint32_t limit = 0;  // Tokens or rules; both rules of a flow id are drained in one piece.
 };
 
-// A token listing, oldest first.
 struct TokenFilter {
   std::optional<FlowId> flow;
   std::optional<FlowKind> kind;

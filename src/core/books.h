@@ -1,8 +1,7 @@
-// Books: the tables that all parts of the core share, and the only ways to change a token.
+// Books: the tables that all parts of the core share. Only Books begins, moves and ends tokens.
 //
-// Thread: loop. Only Books begins, moves and ends tokens, with record and sums; it decides nothing.
-// A part with Books reads all tables; those that it changes itself it gets from OpenBooks.
-// Lanes that get room go into the wake list. Invariants:
+// Thread: loop. A part with Books reads all tables; those that it changes itself it gets from
+// OpenBooks. Lanes that get room go into the wake list. Invariants:
 //   2: nowCalls of a flow, a key and a session is the sum of count over its live tokens;
 //   5: a token ends once, with a reason;
 //   6: fences grow; no fence and no id is given out twice.
@@ -68,8 +67,8 @@ class Books {
   // The least that was given out since the server started.
   uint64_t first_fence() const { return first_fence_; }
 
-  // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its own,
-  // reads too; the engine charges the message.
+  // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its own;
+  // the engine charges the message.
   uint64_t& looks() const { return looks_; }
 
   // --- Sessions. ---
@@ -80,10 +79,9 @@ class Books {
 
   // --- Tokens. ---
   TokenSlot IssueToken(const Step& step, const NewToken& wanted);
-  // Erases a flow with a removed rule after its last token. Absence closes sessions.
+  // Erases a flow with a removed rule after its last token.
   void EndToken(const Step& step, TokenSlot slot, const TokenEnd& end);
   void MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms);
-  // Adds a token to the deadlines and all sums.
   void CountIn(TokenSlot slot);
 
   // --- Flows. ---
@@ -92,14 +90,13 @@ class Books {
   void RecordRuleRemoved(const Step& step, const Flow& flow) const;
   // With its rule. REQUIRES: no tokens.
   void EraseFlow(const Step& step, FlowSlot slot);
-  // Counts what each session holds under a cap for clients. Call when the rule changes.
+  // For caps for clients. Call when the rule changes.
   void TrackSessions(Flow* flow);
 
-  // Continues behind a ledger's last batch.
   void Resume(const ledger::Seal& last);
   // Gives out no fence below `next`, nor its id.
   void SkipFences(uint64_t next);
-  // The seal of the next batch.
+  // Of the next batch.
   ledger::Seal NextSeal(int64_t now_ms);
 
  protected:
@@ -125,7 +122,7 @@ class Books {
   mutable uint64_t looks_ = 0;  // Of those who only read, too.
 };
 
-// Books for their owner, who gives each part the tables that it changes.
+// For the owner, which gives each part the tables that it changes.
 class OpenBooks : public Books {
  public:
   using Books::Books;

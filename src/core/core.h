@@ -1,7 +1,7 @@
-// Core: decides everything, does no I/O. The front of its parts, which src/core/README.md lists.
+// Core: decides everything, does no I/O. src/core/README.md lists its parts.
 //
-// Thread: loop. No clock, threads or globals: time comes with each call (Step), records leave in
-// the open commit batch. The same calls give the same records and answers, byte for byte.
+// Thread: loop. Time comes with each call (Step), records leave in the open commit batch. The same
+// calls give the same records and answers, byte for byte.
 //
 // Keeps invariants 2, 5 and 6 (Books) and 3 (Room) of src/README.md.
 #ifndef NOWCALLS_CORE_CORE_H_
@@ -58,7 +58,6 @@ class Core {
   // kAlreadyExists: `exclusive`, while the client id is online as another instance, or as instance
   // 0 from another host. REQUIRES: CheckNamespace and CheckClientId (base/text.h) pass the names.
   Result<HelloAnswer> Hello(const Step& step, const HelloRequest& request);
-  // A message came.
   void Heard(SessionSlot session, Instant now);
   // One connection of the session is gone: drops the waiters of `owner`. `display_id`: as in Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
@@ -68,13 +67,13 @@ class Core {
   // first.
   std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session,
                                        const AcquireRequest& request, WaitTicket ticket);
-  // All tokens of the request in one batch, or none (core/grants/groups.h). No value: as Acquire.
+  // All tokens of the request, or none (core/grants/groups.h). No value: as Acquire.
   std::optional<AcquireAllAnswer> AcquireAll(const Step& step, SessionSlot session,
                                              const AcquireAllRequest& request, WaitTicket ticket);
-  // Ends the tokens or waiter of the request id: kReleaseOk, else kAlreadyRelease. Either way
-  // refuses acquires with the id for cancel_remembered_ms.
+  // Ends the tokens or waiter of the request id: kReleaseOk, else kAlreadyRelease. Refuses acquires
+  // with the id for cancel_remembered_ms.
   TokenStatus Cancel(const Step& step, SessionSlot session, uint64_t request_id);
-  // Removes the owner's waiters without an answer.
+  // Without an answer.
   void DropWaiters(const Step& step, uint32_t owner);
   // The server ends: answers waiters NOT_AVAILABLE, lets no later request wait, records windows of
   // calls a second that survive a restart.
@@ -107,13 +106,13 @@ class Core {
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                               const AdminAct& act);
-  // Stops or resumes grants of a rule, across restarts and changes, until its removal. kOk, also
-  // without a change, with the sums of the chosen rules; kNoRuleExists. kResourceExhausted: as
+  // Stops or resumes grants of a rule, across restarts and changes, until its removal. kOk with the
+  // sums of the chosen rules, also without a change; kNoRuleExists. kResourceExhausted: as
   // ReplaceRules on a low disk.
   Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
                             const AdminAct& act);
-  // In pieces by flow id: take tokens of flows whose rule is in force or removed; drain rules in
-  // force as Drain. An unknown namespace has neither.
+  // In pieces by flow id: take tokens of flows, also of removed rules; drain rules in force as
+  // Drain. An unknown namespace has neither.
   ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
   Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
                                    const AdminAct& act);
@@ -144,7 +143,7 @@ class Core {
   std::optional<ledger::ScanRequest> BeginScan(Instant now);
   Status OnScanDone(const Step& step, const ledger::ScanResult& result);
 
-  // When an idle server seals a clock mark, each minute.
+  // Of an idle server, each minute.
   Instant NextMark() const;
   // Ends the batch: clock mark (at most once a second, or if `may_be_last` of the process),
   // watermark, history, seal.

@@ -1,6 +1,6 @@
-// FenceOrder: sorts tokens by fence, digit by digit from the lowest.
+// FenceOrder: sorts tokens by fence, digit by digit.
 //
-// Thread: one. std::sort takes four times as long for a million tokens in the order of deadlines.
+// Thread: one. std::sort takes four times as long.
 #ifndef NOWCALLS_CORE_FENCE_ORDER_H_
 #define NOWCALLS_CORE_FENCE_ORDER_H_
 
@@ -25,7 +25,6 @@ class FenceOrder {
 
   // All tokens; equal fences in the order of Add. Once, after the last Add.
   const PopulatedVector<FenceAndSlot>& Sort();
-  // The result of Sort.
   const PopulatedVector<FenceAndSlot>& sorted() const { return tokens_; }
 
  private:

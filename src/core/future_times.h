@@ -13,7 +13,7 @@ namespace nowcalls::core {
 
 class FutureTimes {
  public:
-  // Of the last batch. Before this call every time is believed.
+  // Before this call every time is believed.
   void SetSealed(int64_t ledger_ms) { sealed_ms_ = ledger_ms; }
 
   // The earlier of `ms` and the last batch. describe() names the owner for the warning.

@@ -1,4 +1,4 @@
-// Holding: what a session does with the tokens that it holds, and cancels of its acquires.
+// Holding: a session's tokens, and cancels of its acquires.
 //
 // Thread: loop. A session touches only tokens in the call's scope (TokenScope). Holding ends and
 // moves tokens; a cancel may end a wait.

@@ -1,7 +1,7 @@
 // Listings: tokens page by page, oldest first, while tokens come and go.
 //
-// Thread: loop. Listings are bounded, and forgotten when idle. They change nothing but the cursors
-// that are attached to the token table.
+// Thread: loop. Listings are bounded, and forgotten when idle. They change only cursors of the
+// token table.
 #ifndef NOWCALLS_CORE_LISTINGS_H_
 #define NOWCALLS_CORE_LISTINGS_H_
 

@@ -1,8 +1,8 @@
 // Loading: the ledger's entities become the core's tables, and are proved to be complete.
 //
 // Thread: one, before the core serves; the object ends with the load. Order: SetFormat, ExpectSeal,
-// namespaces and rules, sessions, history, rates, tokens, Finish. kCorruption: no ledger can hold
-// this, and the core is of no use. A time of the future is dropped or bounded, and noted.
+// namespaces and rules, sessions, history, rates, tokens, Finish. kCorruption: the core is of no
+// use. A time of the future is dropped or bounded, and noted.
 #ifndef NOWCALLS_CORE_LOADING_H_
 #define NOWCALLS_CORE_LOADING_H_
 

@@ -1,7 +1,7 @@
 // LogEnds: the flows and namespaces whose ended tokens are logged, a line each.
 //
 // Thread: the choice is a plain value for any thread; NoteEnd is the loop's. An end is logged when
-// it is decided, also if a crash undoes it.
+// it is decided; a crash may undo it.
 #ifndef NOWCALLS_CORE_LOG_ENDS_H_
 #define NOWCALLS_CORE_LOG_ENDS_H_
 

@@ -1,6 +1,6 @@
 // Notices: lines for the operator's log, until the engine takes them.
 //
-// Thread: loop. Every part of the core adds; only Take reads.
+// Thread: loop.
 #ifndef NOWCALLS_CORE_NOTICES_H_
 #define NOWCALLS_CORE_NOTICES_H_
 
@@ -28,10 +28,9 @@ struct Notice {
 
 class Notices {
  public:
-  // For events that cost a record, change rules, or are rare. A call's work bounds them; the server
-  // bounds lines.
+  // For events that cost a record, change rules, or are rare. A call's work bounds them.
   void Add(Notice notice);
-  // For events that may come by the thousand. Beyond a bound they are only counted.
+  // For frequent events: beyond a bound they are only counted.
   void AddIfRoom(Notice notice);
   // "administrator HOST:PORT ", then `text`. REQUIRES: the act changed something that is recorded.
   void AddAct(const AdminAct& act, const std::string& text, LogFields fields);

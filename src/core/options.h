@@ -24,10 +24,9 @@ struct CoreOptions {
   std::array<uint64_t, 2> token_id_key{};
   // Of this writer, in each batch that it seals; 0 while a ledger has but one.
   uint64_t term = 0;
-  // Sessions and tokens from before a restart are spared this long at least: a Sentinel client's
-  // reconnect delay (2 s), and a supervisor's restart.
+  // Sessions and tokens from before a restart are spared this long at least: Sentinel's clients
+  // reconnect after 2 s.
   int64_t restart_grace_ms = 10'000;
-  // A mass, and how many times clientOfflineTime it is waited for.
   MassExpiryOptions mass_expiry;
   double mass_expiry_factor = 5;
   // Null: DefaultExpireStrategy with the three settings above.
@@ -38,9 +37,9 @@ struct CoreOptions {
   int64_t sweep_interval_ms = 100;
   uint32_t sweep_keys_max = 1000;
   int64_t sweep_budget_us = 20'000;
-  // Waiters granted, or looked at in vain, in a call; the others at OnTime.
+  // Waiters looked at in a call; others at OnTime.
   uint32_t grants_per_call_max = 1000;
-  // Ended tokens to log; none by default.
+  // None by default.
   LogEnds log_ends;
 
   NamespaceGuards guards() const { return {limits.namespace_qps_max, namespace_guards}; }

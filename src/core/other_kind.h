@@ -1,8 +1,7 @@
-// OtherKind: counts requests of the other kind than the rule says: calls in progress or calls a
+// OtherKind: counts requests of the other kind than the rule's `grade`: calls in progress or a
 // second.
 //
-// Thread: loop. A rule's `grade` says its kind; the request decides all the same, as in Sentinel's
-// server. The first of each rule is logged.
+// Thread: loop. The request decides, as in Sentinel's server. The first of each rule is logged.
 #ifndef NOWCALLS_CORE_OTHER_KIND_H_
 #define NOWCALLS_CORE_OTHER_KIND_H_
 
@@ -15,7 +14,7 @@ class OtherKind {
  public:
   OtherKind(FlowTable* flows, Notices* notices) : flows_(flows), notices_(notices) {}
 
-  // For a token, or for calls a second. REQUIRES: an active rule.
+  // REQUIRES: an active rule.
   void OnAcquire(Flow* flow) {
     if (flow->says_rate) Note(flow);
   }

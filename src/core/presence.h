@@ -1,7 +1,6 @@
 // Presence: clients come and go.
 //
-// Thread: loop. Opens sessions; counts their connections, and a namespace's sessions online.
-// Absence does the rest.
+// Thread: loop. Opens sessions; counts their connections and those online.
 #ifndef NOWCALLS_CORE_PRESENCE_H_
 #define NOWCALLS_CORE_PRESENCE_H_
 

@@ -1,7 +1,6 @@
 // Reclaims: administrators take tokens back.
 //
-// Thread: loop. A call ends a bounded number of tokens, and says whether more are left. Acts that
-// ended tokens are noted.
+// Thread: loop. A call ends a bounded number of tokens, and says whether more are left.
 #ifndef NOWCALLS_CORE_RECLAIMS_H_
 #define NOWCALLS_CORE_RECLAIMS_H_
 

@@ -1,7 +1,7 @@
 // RuleBook: the rules in force. A namespace's set is replaced as a whole or not at all.
 //
-// Thread: loop. It wakes or refuses waiters of changed rules, and tells Absence of shorter times.
-// Live tokens keep a removed rule in the ledger.
+// Thread: loop. It wakes or refuses waiters of changed rules. Live tokens keep a removed rule in
+// the ledger.
 #ifndef NOWCALLS_CORE_RULE_BOOK_H_
 #define NOWCALLS_CORE_RULE_BOOK_H_
 

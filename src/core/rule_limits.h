@@ -1,4 +1,4 @@
-// Checks of sets of rules against rules in force and limits, before anything changes.
+// Checks of sets of rules against rules in force and limits.
 //
 // Thread: loop. Pure functions of the flow table.
 #ifndef NOWCALLS_CORE_RULE_LIMITS_H_

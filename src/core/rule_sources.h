@@ -1,7 +1,7 @@
-// RuleSources: which source may replace a namespace's rules: its claimer in this run, else the RPC
-// if its rules came that way.
+// RuleSources: which source may replace a namespace's rules: its claimer, else the RPC if its rules
+// came that way.
 //
-// Thread: loop. It may touch: `source` and `claimed_by` of namespaces; the ledger keeps `source`.
+// Thread: loop. It may touch: `source` and `claimed_by` of namespaces.
 #ifndef NOWCALLS_CORE_RULE_SOURCES_H_
 #define NOWCALLS_CORE_RULE_SOURCES_H_
 

@@ -1,6 +1,6 @@
 // Seals: the end of each commit batch: clock mark, watermark, history, seal.
 //
-// Thread: loop. It changes the history's unrecorded blocks and the batch number.
+// Thread: loop.
 #ifndef NOWCALLS_CORE_SEALS_H_
 #define NOWCALLS_CORE_SEALS_H_
 

@@ -12,7 +12,7 @@
 namespace nowcalls::core {
 
 struct Step {
-  // Looks of a step at due tokens, for each cause: expired, and of absent clients.
+  // Looks of a step at due tokens, for each cause.
   static constexpr uint32_t kDueLooksMax = 1000;
 
   Instant now;

@@ -1,12 +1,10 @@
 // Absence: when the tokens of offline sessions are due, and what becomes of the sessions.
 //
 // Thread: loop. A token is due when its session has been offline for its rule's clientOfflineTime;
-// then the expire judge is asked. Spared tokens wait for the judge's moment, but nothing is asked
-// before the rule says due. It changes members of absent sessions, and
-// the cursors of the token table; it ends tokens and closes sessions through Books.
+// then the expire judge is asked. Spared tokens wait for the judge's moment. It changes members of
+// absent sessions, and cursors of the token table.
 //
-// An offline session without tokens does not outlive the call that made it so: every part ends
-// tokens through EndToken.
+// An offline session without tokens does not outlive the call: every part ends tokens by EndToken.
 #ifndef NOWCALLS_CORE_EXPIRY_ABSENCE_H_
 #define NOWCALLS_CORE_EXPIRY_ABSENCE_H_
 
@@ -58,7 +56,7 @@ class Absence {
   Instant NextDeadline() const;
 
  private:
-  // Over a session's tokens, in pieces: the never due, then the spared.
+  // Over a session's tokens, in pieces.
   struct Walk {
     SessionSlot session_slot;
     int64_t began_ms = 0;  // Asks about tokens that were due then.

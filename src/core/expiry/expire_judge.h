@@ -1,7 +1,6 @@
 // ExpireJudge: what becomes of a token whose time is over.
 //
-// Thread: loop. Asks the expire strategy and bounds its answer; Sweep and Absence carry it out. It
-// may touch what MassExpiry may.
+// Thread: loop. Asks the expire strategy and bounds its answer; Sweep and Absence carry it out.
 #ifndef NOWCALLS_CORE_EXPIRY_EXPIRE_JUDGE_H_
 #define NOWCALLS_CORE_EXPIRY_EXPIRE_JUDGE_H_
 
@@ -30,8 +29,8 @@ class ExpireJudge {
     first_fence_ = first_fence;
   }
 
-  // An extension ends in the future, within kExtendMsMax; for kResourceTimeout also within the
-  // longest hold, behind which the token is reclaimed unasked.
+  // An extension ends within kExtendMsMax; for kResourceTimeout also within the longest hold,
+  // behind which the token is reclaimed unasked.
   ExpireDecision Decide(Instant now, TokenSlot slot, ExpireCause cause);
 
  private:

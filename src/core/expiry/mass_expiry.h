@@ -1,7 +1,7 @@
 // MassExpiry: finds offline sessions that went offline in a mass, as in a network cut.
 //
-// Thread: loop. Asks the MassExpiryGuard; notes each mass once. Only sessions with a client id
-// count: others cannot come back. It may touch: `mass` and `loss` of a session; the notices.
+// Thread: loop. Notes each mass once. Only sessions with a client id count: others cannot come
+// back. It may touch: `mass` and `loss` of a session; the notices.
 #ifndef NOWCALLS_CORE_EXPIRY_MASS_EXPIRY_H_
 #define NOWCALLS_CORE_EXPIRY_MASS_EXPIRY_H_
 

@@ -1,7 +1,7 @@
 // Sweep: when the ledger's expired range is scanned, and what becomes of the finds.
 //
 // Thread: loop. One scan at a time. Finds wait for room in a batch; finds that ended or moved since
-// are passed over. Ends and moves tokens, keeps nothing in the tables.
+// are passed over.
 #ifndef NOWCALLS_CORE_EXPIRY_SWEEP_H_
 #define NOWCALLS_CORE_EXPIRY_SWEEP_H_
 

@@ -1,7 +1,6 @@
 // Admission: grants, queues or refuses acquires, and grants waiters the room that calls make.
 //
-// Thread: loop. Room tells the limits. Calls that make room put lanes into the wake list and end
-// with GrantWaiters.
+// Thread: loop. Calls that make room put lanes into the wake list and end with GrantWaiters.
 #ifndef NOWCALLS_CORE_GRANTS_ADMISSION_H_
 #define NOWCALLS_CORE_GRANTS_ADMISSION_H_
 
@@ -37,11 +36,10 @@ class Admission {
                                        const AcquireRequest& request, WaitTicket ticket);
 
   // Works off a bounded piece of the wake list. While a rest waits for OnTime, later calls grant
-  // none: the bound holds for all together.
+  // none.
   void GrantWaiters(const Step& step) {
     if (!is_behind_ && !wake_list_->empty()) GrantSomeWaiters(step);
   }
-  // Continues with waiters that a call has left.
   void OnTime(const Step& step) {
     if (is_behind_) GrantSomeWaiters(step);
   }

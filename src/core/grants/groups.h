@@ -1,11 +1,10 @@
 // Groups: acquire_all, which takes all items of a request, tokens and rates, or none.
 //
-// Thread: loop. A group is the items in a fixed order, by flow id, then parameter, granted in one
-// call and batch.
+// Thread: loop. Items are ordered by flow id, then parameter, and granted in one call and batch.
 //
-// A waiting group holds nothing and stands in one line: that of its first lane in the way. In its
-// turn there it is granted, refused, or moved to the line of the next lane in the way, by arrival.
-// Rates do not wait: one in the way refuses the group, and no rate is taken.
+// A waiting group holds nothing and stands in the line of the first lane in its way. In its turn it
+// is granted, refused, or moved to the next lane in the way, by arrival. Rates do not wait: one in
+// the way refuses the group, and no rate is taken.
 #ifndef NOWCALLS_CORE_GRANTS_GROUPS_H_
 #define NOWCALLS_CORE_GRANTS_GROUPS_H_
 

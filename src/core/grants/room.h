@@ -1,7 +1,7 @@
 // Room: the limit in the way of a grant now.
 //
 // Thread: loop. Keeps invariant 3: no grant when nowCalls + count > level (of the value, if any),
-// shadow mode aside. Admission and Groups ask before each grant.
+// shadow mode aside.
 #ifndef NOWCALLS_CORE_GRANTS_ROOM_H_
 #define NOWCALLS_CORE_GRANTS_ROOM_H_
 

@@ -1,7 +1,6 @@
 // ListWaiters: waiters for the listing `waiters`.
 //
-// Thread: loop. Looks at waiting flows until it has enough; under a filter by client at all
-// waiters.
+// Thread: loop. Under a filter by client it looks at all waiters.
 #ifndef NOWCALLS_CORE_GRANTS_WAITER_LIST_H_
 #define NOWCALLS_CORE_GRANTS_WAITER_LIST_H_
 

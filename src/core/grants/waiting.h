@@ -1,12 +1,10 @@
 // Waiting: acquires that wait for room, and the late answers that end their waits.
 //
-// Thread: loop. Names the first in line and ends waits without a token; Admission grants. It may
-// touch: queues in the lanes, unused keys, request ids of waiters, the wake list, counters of
-// flows.
+// Thread: loop. Admission grants. It may touch: queues in the lanes, unused keys, request ids of
+// waiters, the wake list, counters of flows.
 //
 // A lane's line (core/tables/lane.h): prioritized waiters first, then by arrival. A waiter that
-// needs more room than there is stops all behind it. Passed over are only waiters at their own cap
-// or above the level.
+// needs more room stops all behind it, unless it is at its own cap or above the level.
 #ifndef NOWCALLS_CORE_GRANTS_WAITING_H_
 #define NOWCALLS_CORE_GRANTS_WAITING_H_
 
@@ -58,12 +56,12 @@ class Waiting {
   // The first waiter of the class that freed room admits; kNoWaiter: none. Sets aside waiters that
   // room cannot help.
   WaiterSlot FirstInLine(const LaneRef& ref, size_t queue_class);
-  // Ahead of a request that comes now, or came with `number`.
+  // Of a request that comes now, or came with `number`.
   bool AreAhead(const LaneRef& ref, bool prioritized, uint64_t number = UINT64_MAX) {
     return flows_->lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized, number);
   }
-  // Moves a group to another item's lane, at its place by arrival. The caller must look at the line
-  // that it leaves.
+  // Moves a group to another item's lane, by arrival. The caller must look at the line that it
+  // leaves.
   void Move(WaiterSlot slot, const LaneRef& to, uint32_t count);
   // Returns waiters set aside for a lower level, or for a share of it. REQUIRES: waiters.
   void RestoreLine(const LaneRef& ref);

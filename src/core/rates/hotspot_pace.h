@@ -1,7 +1,7 @@
 // TokenBucket and LeakyBucket: calls a second of one value under sentinel-golang's hotspot rules.
 //
 // Thread: loop; plain values. Semantics: its rejectTrafficShapingController and
-// throttlingTrafficShapingController. Unused for IdleAfterMs, a bucket is as good as new.
+// throttlingTrafficShapingController. Unused for IdleAfterMs, a bucket is as new.
 #ifndef NOWCALLS_CORE_RATES_HOTSPOT_PACE_H_
 #define NOWCALLS_CORE_RATES_HOTSPOT_PACE_H_
 
@@ -15,7 +15,6 @@ struct PaceAnswer {
   int64_t remaining = 0;  // They pass at once: how many more would.
 };
 
-// What a rule allows the value.
 struct Pace {
   int64_t limit = 0;  // Whole calls in `duration_ms`.
   double exact_limit = 0;

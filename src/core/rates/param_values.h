@@ -1,11 +1,8 @@
-// ParamValues: values of parameters that calls a second were asked for, and what each has got.
+// ParamValues: values of parameters, and the calls a second of each.
 //
-// Thread: loop. A rule's values are in its FlowValues, all values in one table. Trim drops the
-// least recently used: a limit is exact while fewer other values were asked for than the bounds
-// allow.
+// Thread: loop. Trim drops the least recently used values, whose limits begin anew.
 //
 // Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket of a window. Text beyond 15 bytes.
-// Some 360 with ten buckets.
 #ifndef NOWCALLS_CORE_RATES_PARAM_VALUES_H_
 #define NOWCALLS_CORE_RATES_PARAM_VALUES_H_
 
@@ -71,10 +68,9 @@ class ParamValues {
       : hash_key_(hash_key), bytes_max_(bytes_max) {}
 
   ValueSlot Find(const FlowValues& values, const Param& value) const;
-  // The value, made if need be; now the most recently used.
+  // Made if need be; now the most recently used.
   ValueSlot Use(FlowValues* values, const Param& value);
-  // Drops values beyond `values_max` or the table's bytes, and some of the rule's long idle ones.
-  // Their slots are used again.
+  // Drops values beyond `values_max` or the table's bytes, and some long idle ones.
   void Trim(FlowValues* values, size_t values_max, int64_t now_ms);
   void Clear(FlowValues* values);
 

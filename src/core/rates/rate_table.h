@@ -1,6 +1,6 @@
 // RateTable: calls a second that have passed, of flows, values of parameters and namespaces.
 //
-// Thread: loop. Rates decides what passes. A flow's state lasts from its first request until Erase.
+// Thread: loop. A flow's state lasts from its first request until Erase.
 #ifndef NOWCALLS_CORE_RATES_RATE_TABLE_H_
 #define NOWCALLS_CORE_RATES_RATE_TABLE_H_
 
@@ -30,7 +30,6 @@ struct RateCounters {
   uint64_t requests_blocked = 0;
 };
 
-// The ledger's copy of a window.
 struct SavedWindow {
   std::vector<ledger::RateBucket> buckets;  // By ascending begin.
   int64_t due_ms = INT64_MAX;               // The next look.
@@ -67,14 +66,14 @@ class RateTable {
   void OnPassed(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
   // Records due windows; about `records_max` records.
   void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
-  // From now on calls are recorded as they pass.
+  // Later calls are recorded as they pass.
   void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
   // While low, nothing is recorded: a restart may grant again what has passed since.
   void SetDiskLow(bool low) { disk_low_ = low; }
   int64_t next_save_ms() const {
     return due_.empty() || disk_low_ ? INT64_MAX : due_.begin()->first;
   }
-  // By ascending time. Calls count only if their time has `come`.
+  // REQUIRES: ascending time. Calls count only if their time has `come`.
   void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come);
 
   SlidingWindow& Guard(NamespaceSlot slot);  // Requests in the last second.

@@ -159,6 +159,8 @@ RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer&
     table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
     if (passes || flow.shadow) rate.window.Add(wish.count);
   } else if (passes) {
+    // Calls that only shadow mode lets pass stay out of the window. Else a flow at twice its limit
+    // would count nearly all as refused, not half.
     if (answer.status == TokenStatus::kShouldWait) {
       rate.window.Borrow(wish.count);
     } else {

@@ -1,5 +1,4 @@
-// Rates: calls a second, of a rule or of each value of its parameter. Nothing is held or given
-// back.
+// Rates: calls a second, of a rule or of each value of its parameter.
 //
 // Thread: loop. It may touch: RateTable, and the counters of flows. Windows of 10 s and longer are
 // recorded (RateTable::SaveDue), nothing else.

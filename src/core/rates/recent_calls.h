@@ -1,7 +1,7 @@
 // RecentCalls: calls passed and blocked in about the last interval of a rule.
 //
-// Thread: loop; a plain value. Counts by halves of the interval; shows the present half and the one
-// before: between half an interval and a whole. Counts stop at 2^32-1.
+// Thread: loop; a plain value. Shows the present half of the interval and the one before. Counts
+// stop at 2^32-1.
 #ifndef NOWCALLS_CORE_RATES_RECENT_CALLS_H_
 #define NOWCALLS_CORE_RATES_RECENT_CALLS_H_
 

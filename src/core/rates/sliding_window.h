@@ -1,9 +1,9 @@
 // SlidingWindow: calls that passed in the last interval, by buckets of equal length.
 //
 // Thread: loop. Bucket i covers [i x length, (i + 1) x length) of the ledger clock. The window is
-// the bucket of now and those before it, as in Sentinel's LeapArray. So the limit holds for any
-// interval shorter by one bucket. Calls may be borrowed from the next bucket, which counts them
-// when it begins.
+// the bucket of now and earlier ones, as in Sentinel's LeapArray. The limit holds for any interval
+// shorter by one bucket. Calls may be borrowed from the next bucket, which counts them when it
+// begins.
 //
 // Memory: 96 bytes and 8 a bucket; 16 a bucket once calls are borrowed.
 #ifndef NOWCALLS_CORE_RATES_SLIDING_WINDOW_H_
@@ -21,7 +21,7 @@ class SlidingWindow {
 
   SlidingWindow(int64_t interval_ms, int32_t buckets);  // REQUIRES: both at least 1.
 
-  // Drops buckets older than the interval. Other calls are about its moment. Time never goes back.
+  // Drops buckets older than the interval. Other calls are about its moment.
   void Advance(int64_t now_ms) {
     if (now_ms >= begin_ms_ + length_ms_) Slide(now_ms);
   }

@@ -18,12 +18,12 @@ namespace nowcalls::core {
 class JsonFields {
  public:
   // Messages begin with prefix, key, suffix, as "items.", "object", " of item 3". `error` is set
-  // once. `object` and `error` outlive the reader.
+  // once.
   JsonFields(const nlohmann::json& object, std::string prefix, std::string* error,
              std::string suffix = {})
       : object_(object), prefix_(std::move(prefix)), suffix_(std::move(suffix)), error_(error) {}
 
-  // nullptr: absent, or null, as Sentinel's dashboard writes it.
+  // nullptr: absent or null.
   const nlohmann::json* Find(const char* key) const;
   // Of a number or a boolean.
   const nlohmann::json* FindSet(const char* key) const;

@@ -2,8 +2,8 @@
 // sentinel-golang's hotspot.Rule.
 //
 // Thread: any; pure. `error` gets the first mistake, as by JsonFields. Neither reads `resource` or
-// `clusterConfig`: see core/rules/rule_fields.h. Items that Sentinel logs and leaves out are
-// mistakes here, and so is a value that comes twice.
+// `clusterConfig`. Items that Sentinel logs and leaves out are mistakes here, and so is a value
+// that comes twice.
 #ifndef NOWCALLS_CORE_RULES_PARAM_FIELDS_H_
 #define NOWCALLS_CORE_RULES_PARAM_FIELDS_H_
 

@@ -1,7 +1,7 @@
 // The values of a parameter that have a count of their own.
 //
 // Thread: any; pure. Items are sorted by type, then by bytes. So the order in which a rule was
-// written makes no other rule, and a value is found with ten comparisons among 1000.
+// written makes no other rule.
 #ifndef NOWCALLS_CORE_RULES_PARAM_ITEMS_H_
 #define NOWCALLS_CORE_RULES_PARAM_ITEMS_H_
 
@@ -13,8 +13,7 @@ namespace nowcalls::core {
 void SortItems(ParamRule* param);
 bool ItemsAreSorted(const ParamRule& param);
 
-// The count of the value's item, else of the rule. REQUIRES: the items are sorted, as the parser
-// leaves them.
+// The count of the value's item, else of the rule. REQUIRES: sorted items.
 double CountOf(const Rule& rule, const Param& value);
 
 }  // namespace nowcalls::core

@@ -2,8 +2,8 @@
 // sentinel-golang's flow.Rule and hotspot.Rule.
 //
 // Thread: any; a plain value. The request decides what `count` means: of an acquire it is the
-// level, of a `request` it is calls a second. Some fields are without effect here; rule lists show
-// them. Others are for clients to act on.
+// level, of a `request` it is calls a second. Some fields have no effect here; clients act on
+// others.
 #ifndef NOWCALLS_CORE_RULES_RULE_H_
 #define NOWCALLS_CORE_RULES_RULE_H_
 
@@ -26,8 +26,7 @@ enum class ThresholdType : uint8_t {
   kGlobal = 1,    // count.
 };
 
-// How a rule limits each value of a parameter by itself. Without it, a rule limits all calls
-// together.
+// How a rule limits each value of a parameter by itself.
 struct ParamRule {
   // How calls a second are limited. Only ParamFlowRules have kWindow; hotspot.Rules have the
   // others.
@@ -58,9 +57,9 @@ struct ParamRule {
 struct Rule {
   std::string resource;
   std::string limit_app = "default";
-  // What the author meant `count` and the items to limit: 0 calls in progress, 1 calls a second.
-  // sentinel-golang's metricType has the same numbers. Either is served under both, as Sentinel's
-  // checkers do; a request of the other kind is counted and logged.
+  // What `count` and the items are meant to limit: 0 calls in progress, 1 calls a second
+  // (sentinel-golang's metricType, too). Either is served under both, as by Sentinel's checkers; a
+  // request of the other kind is counted and logged.
   int32_t grade = 1;
   double count = 0;
   int32_t strategy = 0;
@@ -96,7 +95,7 @@ struct Rule {
   std::optional<ParamRule> param;
 
   FlowKey key() const { return {flow_id, FlowKindIf(param.has_value())}; }
-  // Whether the rule says that its count limits calls a second; the request decides.
+  // The request decides.
   bool says_rate() const { return grade != 0; }
   // A hotspot.Rule of sentinel-golang: `count` calls in each duration_ms.
   bool in_buckets() const {
@@ -116,10 +115,8 @@ struct Rule {
   bool operator==(const Rule&) const = default;
 };
 
-// How many whole calls a count, its product with sessions or a share of it allows: rounded down,
-// but what is below a whole number by no more than binary fractions err is that number: 8.2 x 15 is
-// 123.
-// REQUIRES: 0 or more.
+// The whole calls that a count, its product with sessions or a share allows. Rounded down, but for
+// the error of binary fractions: 8.2 x 15 is 123. REQUIRES: 0 or more.
 inline int64_t WholeCalls(double count) {
   constexpr double kLevelMax = 9e18;
   constexpr double kExactMax = 1e12;

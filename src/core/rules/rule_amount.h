@@ -1,6 +1,6 @@
-// What a rule's count comes to, in words: "20", or "100 in 60s" where it says calls a second.
+// A rule's count in words: "20", or "100 in 60s" for calls a second.
 //
-// Thread: any; pure. Rule lists, `rules check` and warnings use the same words.
+// Thread: any; pure.
 #ifndef NOWCALLS_CORE_RULES_RULE_AMOUNT_H_
 #define NOWCALLS_CORE_RULES_RULE_AMOUNT_H_
 
@@ -17,8 +17,8 @@ std::string IntervalText(int64_t interval_ms);
 // A number of calls, with at most ten digits where it is not whole: "1000000", "99.996".
 std::string CallsText(double calls);
 
-// `count`, the rule's or an item's, as one level or window counts it: rounded down, but for a rule
-// that is multiplied with the sessions online. "20", "0.5", "100 in 60s".
+// `count`, the rule's or an item's, rounded down, but for a rule that is multiplied with the
+// sessions online. "20", "0.5", "100 in 60s".
 std::string AmountText(const Rule& rule, double count);
 
 }  // namespace nowcalls::core

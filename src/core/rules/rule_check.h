@@ -1,7 +1,7 @@
 // CheckRuleSet: from the text that a rule source delivers to a set that Core can put in force.
 //
-// Thread: any. The one way in for files, rules_load and sources of others (nowcalls/rule_source.h):
-// what every RuleSink does in its Check.
+// Thread: any. The one way in for files, rules_load and other sources: every RuleSink does it in
+// its Check.
 #ifndef NOWCALLS_CORE_RULES_RULE_CHECK_H_
 #define NOWCALLS_CORE_RULES_RULE_CHECK_H_
 

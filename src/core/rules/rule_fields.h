@@ -1,7 +1,6 @@
 // ReadRuleFields: from the JSON object of one rule to a Rule, each field checked.
 //
-// Thread: any; pure. Does not look at clusterMode: the ledger and rules_list hold only rules that
-// apply.
+// Thread: any; pure. Does not look at clusterMode.
 #ifndef NOWCALLS_CORE_RULES_RULE_FIELDS_H_
 #define NOWCALLS_CORE_RULES_RULE_FIELDS_H_
 

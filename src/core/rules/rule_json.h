@@ -8,7 +8,7 @@
 //
 // A mistake must not switch limits off. An object of another kind (core/rules/rule_kind.h) refuses
 // its set. So does a kind of Sentinel's without a plain true or false for clusterMode, and a set of
-// which no rule applies. sentinel-golang's kinds, which have no clusterMode, apply without it.
+// which no rule applies.
 #ifndef NOWCALLS_CORE_RULES_RULE_JSON_H_
 #define NOWCALLS_CORE_RULES_RULE_JSON_H_
 
@@ -22,7 +22,7 @@
 
 namespace nowcalls::core {
 
-// Sentences about rules. Keeps the first kTextsMax and counts the others.
+// Keeps the first kTextsMax sentences and counts the others.
 class RuleRemarks {
  public:
   static constexpr size_t kTextsMax = 10;
@@ -47,11 +47,10 @@ struct ParsedRules {
   RuleRemarks ignored{"more keys are ignored"};  // Keys that are probably misspelt (RuleKeys).
   RuleRemarks warned{"more warnings"};           // Keys that come twice, and RuleWarnings.
 
-  // What may be a mistake. A rule with clusterMode false says what it is.
+  // Not rules with clusterMode false, which say what they are.
   size_t warnings() const { return ignored.count() + warned.count(); }
   // kInvalidArgument if there are warnings: how many, and the first.
   Status CheckStrict() const;
-  // All of them: what the author of the rules should know.
   std::vector<std::string> Remarks() const;
 };
 

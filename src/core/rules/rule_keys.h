@@ -1,6 +1,5 @@
-// RuleKeys: unknown keys of a rule that look like known ones. They are misspelt, or stand outside
-// of clusterConfig and belong in it, or the other way round. Other unknown keys are tolerated
-// without a word: Sentinel's dashboard writes some.
+// RuleKeys: unknown keys of a rule that look like known ones: misspelt, or on the wrong side of
+// clusterConfig. Other unknown keys are tolerated: Sentinel's dashboard writes some.
 //
 // Thread: one at a time. One object serves all rules of a set and judges each misspelling once.
 #ifndef NOWCALLS_CORE_RULES_RULE_KEYS_H_
@@ -28,9 +27,8 @@ class RuleKeys {
   };
 
   // Such keys of `rule`, an object. A key counts only if the key that it looks like is missing or
-  // null. Judges at most kJudgedMax different unknown keys: a set may come from any client, and
-  // each key takes some microseconds of the loop. Names a key of several items once. A kind that is
-  // not supported counts as a FlowRule.
+  // null. Judges at most kJudgedMax different unknown keys, each some microseconds. Names a key of
+  // several items once. A kind that is not supported counts as a FlowRule.
   std::vector<Misspelling> FindIn(RuleKind kind, const nlohmann::json& rule);
 
   static constexpr size_t kJudgedMax = 100;

@@ -1,7 +1,6 @@
 // RecogniseRule: which kind of rule a JSON object is, by the keys that only one kind has.
 //
-// Thread: any; pure. A file of another kind must never pass for a set without limits, so every
-// object has a kind, and all but the supported ones refuse their set.
+// Thread: any; pure. Every object has a kind, and unsupported ones refuse their set.
 #ifndef NOWCALLS_CORE_RULES_RULE_KIND_H_
 #define NOWCALLS_CORE_RULES_RULE_KIND_H_
 
@@ -44,15 +43,14 @@ std::string_view RuleKindWord(RuleKind kind);
 inline constexpr size_t kSupportedKinds = 4;  // The first ones.
 constexpr bool IsSupported(RuleKind kind) { return static_cast<size_t>(kind) < kSupportedKinds; }
 
-// Kinds that limit each value of a parameter. They share clusterMode and clusterConfig with
-// FlowRule, and would otherwise pass as a limit for all values together.
+// Kinds that limit each value of a parameter.
 constexpr bool IsPerParameter(RuleKind kind) {
   return kind == RuleKind::kHotParameter || kind == RuleKind::kGoHotParameter ||
          kind == RuleKind::kMixedParameter || kind == RuleKind::kGoIsolation;
 }
 
 // Supported kinds that say by clusterMode whether they are for a token server. sentinel-golang's
-// do not: a clusterConfig says it.
+// say it by clusterConfig.
 constexpr bool HasClusterMode(RuleKind kind) {
   return kind == RuleKind::kFlow || kind == RuleKind::kHotParameter;
 }
@@ -75,8 +73,7 @@ RecognisedRule RecogniseRule(const nlohmann::json& object);
 // A key of an object with a wrapped rule that has another value than that of the rule; empty: none.
 std::string KeyBesideWrapped(const nlohmann::json& object);
 
-// The kind as which RuleToJson writes the rule, and the kind of an object that it has written. Both
-// are supported ones.
+// The supported kind as which RuleToJson writes the rule.
 RuleKind KindOf(const Rule& rule);
 RuleKind KindAsWritten(const nlohmann::json& object);
 

@@ -1,4 +1,4 @@
-// RuleSet: the rules that one source wants a namespace to have.
+// RuleSet: one source's rules for a namespace.
 //
 // Thread: any; a plain value.
 #ifndef NOWCALLS_CORE_RULES_RULE_SET_H_
@@ -18,7 +18,7 @@ struct RuleSet {
   std::string source = std::string(kRpcRuleSource);  // nowcalls/rule_source.h
 };
 
-// Sets that are put in force together.
+// Put in force together.
 using RuleSetRefs = std::vector<const RuleSet*>;
 
 // REQUIRES: `sets` outlives what is returned.

@@ -21,9 +21,8 @@ struct RepeatedKey {
                         // beginning of a long one.
 };
 
-// Reads `text` into `document`, and adds to `repeated` in the order of the text. kInvalidArgument
-// names the line of what is no JSON, or the bound that the text exceeds: nesting, values, or the
-// repeated keys that are worth telling.
+// `repeated`: in the order of the text. kInvalidArgument names the line of what is no JSON, or the
+// bound that the text exceeds: nesting, values, or repeated keys.
 Status ReadRuleText(std::string_view text, nlohmann::json* document,
                     std::vector<RepeatedKey>* repeated);
 

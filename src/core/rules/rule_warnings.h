@@ -1,4 +1,4 @@
-// RuleWarnings: what a valid rule comes to that its author may not expect.
+// RuleWarnings: surprises of a valid rule.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_CORE_RULES_RULE_WARNINGS_H_

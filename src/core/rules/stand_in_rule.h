@@ -14,8 +14,8 @@ namespace nowcalls::core {
 // The first format version in which each kind of a flow id has a rule of its own.
 inline constexpr uint32_t kFirstFormatWithKinds = 4;
 
-// Of the kind that `rule` is not. It says of tokens what `rule` says: whose they are and how long
-// they are held. It is to be removed: what else a rule says has its default.
+// Of the kind that `rule` is not, with its owner and hold times. It is to be removed; all else has
+// its default.
 inline Rule StandInRule(const Rule& rule) {
   Rule made;
   made.resource = rule.resource;

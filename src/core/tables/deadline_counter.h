@@ -1,7 +1,6 @@
 // DeadlineCounter: live tokens by span of their deadlines.
 //
-// Thread: loop. Says when a scan of the ledger can find something, and from which deadline on.
-// Uncommitted tokens count, so the bound holds for records on their way to the disk.
+// Thread: loop. Uncommitted tokens count, so the bound holds for records on their way to the disk.
 #ifndef NOWCALLS_CORE_TABLES_DEADLINE_COUNTER_H_
 #define NOWCALLS_CORE_TABLES_DEADLINE_COUNTER_H_
 
@@ -20,7 +19,6 @@ class DeadlineCounter {
   // REQUIRES: deadline_ms >= 0.
   void Add(int64_t deadline_ms) { ++spans_[deadline_ms / kSpanMs]; }
 
-  // REQUIRES: a matching Add.
   void Remove(int64_t deadline_ms) {
     auto it = spans_.find(deadline_ms / kSpanMs);
     NOWCALLS_CHECK(it != spans_.end());

@@ -1,7 +1,7 @@
 // History: the last ends of tokens that their holders did not bring about in time, for operators.
 //
-// Thread: loop. Bounded, oldest first out, alike in memory and ledger. A batch that ends tokens
-// holds their entries, in blocks: rows of the ledger (ledger/history_entry.h).
+// Thread: loop. Bounded, oldest first out, alike in memory and ledger. A batch holds its entries in
+// blocks (ledger/history_entry.h).
 #ifndef NOWCALLS_CORE_TABLES_HISTORY_H_
 #define NOWCALLS_CORE_TABLES_HISTORY_H_
 
@@ -30,16 +30,15 @@ class History {
   // A block of the ledger, by ascending sequence. kCorruption: an entry is missing or out of order.
   Status Load(ledger::HistoryBlock block);
 
-  // Sets the next sequence.
+  // Sets the entry's sequence.
   void Add(ledger::HistoryEntry entry);
   // Records entries added and blocks dropped since the last call. Call before the seal.
   void Record(ledger::CommitBatch* batch);
   // Bytes that Record will append; one more an entry in a block with parameters.
   size_t unrecorded_bytes() const { return unrecorded_bytes_; }
 
-  // The ledger held more than this server wants.
   bool has_surplus() const;
-  // Drops and records such blocks, of `entries_max` entries or a little more.
+  // Drops and records surplus blocks, of `entries_max` entries or a little more.
   void DropSurplus(size_t entries_max, ledger::CommitBatch* batch);
 
   // Newest first, before the sequence `cursor`; 0: from the newest.

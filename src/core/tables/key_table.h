@@ -1,7 +1,7 @@
 // KeyTable: values of parameters under their flows, each with its lane.
 //
-// Thread: loop. A key exists while it has a token or a waiter. None is evicted: counts are exact.
-// Slots are stable and reused. Some 105 bytes a key, and those of a text of more than 15.
+// Thread: loop. A key exists while it has a token or a waiter. None is evicted. Slots are stable
+// and reused. Some 105 bytes a key, and text beyond 15 bytes.
 #ifndef NOWCALLS_CORE_TABLES_KEY_TABLE_H_
 #define NOWCALLS_CORE_TABLES_KEY_TABLE_H_
 

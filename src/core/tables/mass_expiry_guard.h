@@ -1,7 +1,6 @@
 // MassExpiryGuard: tells a network cut from clients that die one by one.
 //
-// Thread: loop. Counts, by moment, the sessions that went offline with tokens: each once, at its
-// last loss. Sessions without tokens do not count; clients that are done leave so. A mass: a large
+// Thread: loop. Counts sessions that went offline with tokens, at their last loss. A mass: a large
 // part of all sessions with tokens went offline within one clientOfflineTime of each other. Times
 // are ms of the ledger clock, never going back.
 #ifndef NOWCALLS_CORE_TABLES_MASS_EXPIRY_GUARD_H_
@@ -21,10 +20,10 @@ class MassExpiryGuard {
  public:
   // The longest window, whatever rules say. A verdict is final this long after a loss.
   static constexpr int64_t kWindowMsMax = 60'000;
-  // Two windows are counted; the third is for a late loop.
+  // The third window is for a late loop.
   static constexpr int64_t kRememberedMs = 3 * kWindowMsMax;
 
-  // A member of the session; only the guard changes it.
+  // A member of the session, which only the guard changes.
   struct Loss {
     static constexpr int64_t kNone = INT64_MIN;
     int64_t at_ms = kNone;  // When it last went offline with tokens.

@@ -1,8 +1,8 @@
 // RequestIds: acquires with a request id that wait or were cancelled, by session and id.
 //
-// Thread: loop. A cancelled id is kept for a while: an acquire overtaken by its own cancel is
-// refused. Cancelled ids are bounded for a session and in all; ids of closed sessions are forgotten
-// first, then the oldest. The token table finds tokens.
+// Thread: loop. A cancelled id is kept for a while: an acquire overtaken by its cancel is refused.
+// Cancelled ids are bounded for a session and in all; ids of closed sessions go first, then the
+// oldest.
 #ifndef NOWCALLS_CORE_TABLES_REQUEST_IDS_H_
 #define NOWCALLS_CORE_TABLES_REQUEST_IDS_H_
 
@@ -38,7 +38,6 @@ class RequestIds {
   void ForgetCancelled(int64_t now_ms, uint32_t entries_max);
   // When ForgetCancelled is due; INT64_MAX: no id is remembered.
   int64_t forget_ms() const;
-  // The session is closed, its number not used again.
   void ForgetSession(SessionId session);
 
   size_t cancelled() const { return cancelled_.size(); }

@@ -35,8 +35,7 @@ struct MassVerdict {
   int64_t asked_ms = 0;   // When last asked; 0: not yet.
   int64_t window_ms = 0;  // The window asked about.
 
-  // Whether asking again tells nothing new. A longer window finds each mass of a shorter one; a
-  // verdict is final once its window has passed.
+  // Whether asking again tells nothing new. A verdict is final once its window has passed.
   bool Covers(int64_t offline_since_ms, int64_t wanted_window_ms, int64_t now_ms) const {
     if (mass) return true;
     return window_ms >= wanted_window_ms &&
@@ -44,7 +43,7 @@ struct MassVerdict {
   }
 };
 
-// A client id's sessions in its namespace, by instance (process).
+// In its namespace, by instance (process).
 struct ClientState {
   absl::btree_map<uint64_t, SessionSlot> by_instance;
   uint32_t online = 0;  // Of these.

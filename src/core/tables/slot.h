@@ -1,7 +1,6 @@
 // Slots: the number of an object in its table, a type of its own for each kind of object.
 //
-// Thread: any; plain values. Good as a pointer until the object is erased; then another object may
-// get it. Ids (nowcalls/types.h) are never given out twice.
+// Thread: any; plain values. Good until the object is erased; then another may get it.
 #ifndef NOWCALLS_CORE_TABLES_SLOT_H_
 #define NOWCALLS_CORE_TABLES_SLOT_H_
 

@@ -1,7 +1,7 @@
 // SlotIndex: a SlotTable that grows in small steps at any size.
 //
 // Thread: loop. The hash chooses one of kShards tables, which grow one by one. So an insert moves a
-// kShards-th of the entries at most: some 20,000 of 20 million.
+// kShards-th of the entries at most.
 #ifndef NOWCALLS_CORE_TABLES_SLOT_INDEX_H_
 #define NOWCALLS_CORE_TABLES_SLOT_INDEX_H_
 
@@ -14,7 +14,7 @@
 
 namespace nowcalls::core {
 
-// As SlotTable, with hashes of 64 bits: the upper half chooses the table.
+// As SlotTable, with hashes of 64 bits.
 template <typename S>
 class SlotIndex {
  public:

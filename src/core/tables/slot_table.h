@@ -1,8 +1,8 @@
 // SlotTable: from the hash of a key to the slot of the object with that key.
 //
 // Thread: loop. Open addressing, 8 bytes an entry, without the key: Find compares the key in the
-// object, which its caller needs next anyway. Grows at 3/4 full; shrinks only when told. Hashes
-// must be evenly distributed, whatever keys a peer chooses.
+// object. Grows at 3/4 full; shrinks only when told. Hashes must be evenly distributed, whatever
+// keys a peer chooses.
 #ifndef NOWCALLS_CORE_TABLES_SLOT_TABLE_H_
 #define NOWCALLS_CORE_TABLES_SLOT_TABLE_H_
 

@@ -1,8 +1,7 @@
 // SparedTokens: due tokens of one offline session that may stay for now.
 //
-// Thread: loop. Tokens wait for a moment of the expire strategy, or, since their rule became more
-// patient, for the rule; further rules may bring that forward. Listed by fence, also after their
-// end. Some 10 bytes a token.
+// Thread: loop. Tokens wait for a moment of the expire strategy, or for a rule that became more
+// patient. Listed by fence, also after their end. Some 10 bytes a token.
 #ifndef NOWCALLS_CORE_TABLES_SPARED_TOKENS_H_
 #define NOWCALLS_CORE_TABLES_SPARED_TOKENS_H_
 

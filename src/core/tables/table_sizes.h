@@ -1,7 +1,7 @@
-// TableSizes: the sizes of the pieces of the core's tables.
+// TableSizes: sizes of pieces of the core's tables.
 //
-// Thread: any; constants. The preset fuzz defines NOWCALLS_SMALL_TABLES: a dozen tokens then reach
-// code that else needs ten thousand.
+// Thread: any; constants. The preset fuzz defines NOWCALLS_SMALL_TABLES, so few tokens reach all
+// code.
 #ifndef NOWCALLS_CORE_TABLES_TABLE_SIZES_H_
 #define NOWCALLS_CORE_TABLES_TABLE_SIZES_H_
 

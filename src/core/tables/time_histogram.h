@@ -16,8 +16,7 @@
 
 namespace nowcalls::core {
 
-// A bucket that reaches kInBucketMax halves all buckets and the sum: quantiles and average hardly
-// change, later times weigh more.
+// A bucket that reaches kInBucketMax halves all buckets and the sum, so later times weigh more.
 template <uint32_t kInBucketMax>
 class alignas(64) TimeHistogramUpTo {
   // 0..7 exactly, then four to a doubling, up to 2^32 ms (50 days) and beyond.

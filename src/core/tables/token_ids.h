@@ -2,9 +2,8 @@
 //
 // Thread: one at a time.
 //
-// An id is its fence under a keyed permutation of 1 .. 2^63-1: ids look random, never repeat, and
-// need no memory. The key is drawn once for each ledger. The permutation hides the order of grants
-// from a casual reader. No safety rests on it: a session can only release its own tokens.
+// An id is its fence under a keyed permutation of 1 .. 2^63-1. The key is drawn once for each
+// ledger. No safety rests on its secrecy: a session can only release its own tokens.
 #ifndef NOWCALLS_CORE_TABLES_TOKEN_IDS_H_
 #define NOWCALLS_CORE_TABLES_TOKEN_IDS_H_
 

@@ -1,4 +1,4 @@
-// TokenTable: every live token in memory, compactly, with the orders in which tokens are walked.
+// TokenTable: every live token in memory.
 //
 // Thread: loop. An entry is 64 bytes at a slot that never moves. It is found by its fence, or by
 // its session and request id. Three lists link the tokens in order of issue: all, of a flow, of a
@@ -81,22 +81,21 @@ struct TokenCursor {
 
 class TokenTable {
  public:
-  // `hash_key` keeps clients from choosing places: they pick request ids, and which fences live
-  // long.
+  // `hash_key` keeps clients from choosing places.
   explicit TokenTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
   TokenTable(const TokenTable&) = delete;
   TokenTable& operator=(const TokenTable&) = delete;
 
-  // A new entry. The caller fills its other members and links it. REQUIRES: `fence` is not 0 and
-  // not in the table.
+  // The caller fills its other members and links it. REQUIRES: `fence` is not 0 and not in the
+  // table.
   TokenSlot Insert(uint64_t fence);
   void Reserve(uint32_t tokens) { index_.Reserve(size_t{size_} + tokens); }  // About `tokens` more.
   // Insert during a load: not found before IndexLoaded. The caller checks that fences are unique.
   TokenSlot InsertLoaded(uint64_t fence);
   // SetRequest during a load; IndexLoaded checks the id.
   void SetLoadedRequest(TokenSlot slot, uint64_t request_id);
-  // Ends the load. Returns kNoToken, or an entry that shares its request id with a token of its
-  // session issued apart: the load failed.
+  // Ends the load. Not kNoToken: an entry shares its request id with a token of its session issued
+  // apart; the load failed.
   TokenSlot IndexLoaded();
 
   // REQUIRES: not linked yet.
@@ -115,9 +114,8 @@ class TokenTable {
     if (slot != kNoToken) PrefetchAt(slot);
     return slot;
   }
-  // Begins to load the token's place in the index.
   void Prefetch(uint64_t fence) const { index_.Prefetch(FenceHash(fence)); }
-  // Called a while after Prefetch. Another token may have the hash.
+  // A while after Prefetch. Another token may have the hash.
   void PrefetchEntry(uint64_t fence) const {
     const TokenSlot slot = index_.Find(FenceHash(fence), [](TokenSlot) { return true; });
     if (slot != kNoToken) PrefetchAt(slot);
@@ -168,7 +166,7 @@ class TokenTable {
   static constexpr uint32_t kRecent = kTableSizes.recent;
   static constexpr size_t kGroup = 32;  // Places in an index loaded together.
 
-  // Request ids, or keys, of a chunk: made with the first of them, kept for ever.
+  // Request ids, or keys, of a chunk.
   using RequestChunk = PopulatedPtr<std::array<uint64_t, kChunkSize>>;
   using KeyChunk = PopulatedPtr<std::array<KeySlot, kChunkSize>>;
   using EntryChunk = PopulatedPtr<std::array<TokenEntry, kChunkSize>>;

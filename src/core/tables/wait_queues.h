@@ -1,8 +1,8 @@
 // WaitQueues: acquires that wait for room, in the order of their grants.
 //
-// Thread: loop. Decides nothing: Waiting and Admission do. A lane (core/tables/lane.h) has two
-// queues, of prioritized and of other waiters, each first in, first out. Waiters that room cannot
-// help are set aside, so that no look passes over them: above the level, or at their session's cap.
+// Thread: loop. A lane (core/tables/lane.h) has two queues, of prioritized and of other waiters,
+// each first in, first out. Waiters that room cannot help are set aside: above the level, or at
+// their session's cap.
 //
 // Indexed besides: waiters by owner (a connection of the engine), by flow over all lanes, by
 // deadline. Slots are stable and reused.
@@ -44,7 +44,7 @@ struct WaitQueue {
   std::array<WaiterPlaces, 2> in_line;  // Not set aside.
 
   struct SetAside {
-    // Of a session, in a class. The least count tells whether any fits.
+    // Of a session, in a class.
     struct AtCap {
       WaiterPlaces places;
       WaiterCounts counts;
@@ -54,8 +54,7 @@ struct WaitQueue {
     absl::btree_set<SessionSlot> to_look_at;  // Sessions whose first waiters may fit again.
   };
   std::unique_ptr<SetAside> set_aside;  // Null while no waiter is set aside.
-  // Namespace::levels_changed at the last look at waiters set aside: the level, and a cap that is a
-  // share of it, may follow the sessions online.
+  // Namespace::levels_changed at the last look at waiters set aside.
   uint64_t levels_seen = 0;
 
   uint32_t size() const { return classes[0].size + classes[1].size; }
@@ -96,10 +95,9 @@ class WaitQueues {
   // `queue` is always that of the waiter's lane.
   WaiterSlot Add(const Waiter& waiter, WaitQueue* queue);
   void Remove(WaiterSlot slot, WaitQueue* queue);
-  // Changes neither number nor place.
   void Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_ms);
 
-  // Of Move: the waiter keeps its number, and by it its place.
+  // Of Move: the waiter keeps its number.
   struct Place {
     LaneRef lane;
     FlowId flow;

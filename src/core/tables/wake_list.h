@@ -1,8 +1,7 @@
 // WakeList: the lanes whose waiters may fit now.
 //
-// Thread: loop. Parts that make room (ends of tokens, new rules, sessions that come and go) add
-// lanes; Admission grants at the end of each call. A lane or namespace is listed once at most.
-// Adding takes constant time.
+// Thread: loop. Parts that make room add lanes; Admission grants at the end of each call. A lane or
+// namespace is listed once at most. Adding takes constant time.
 #ifndef NOWCALLS_CORE_TABLES_WAKE_LIST_H_
 #define NOWCALLS_CORE_TABLES_WAKE_LIST_H_
 
