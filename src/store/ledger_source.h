@@ -1,4 +1,4 @@
-// LedgerSource: whatever shows a ledger: the tables of a server, a tool's reader, a test's.
+// LedgerSource: shows a ledger.
 //
 // Thread: one.
 #ifndef NOWCALLS_STORE_LEDGER_SOURCE_H_

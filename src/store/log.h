@@ -1,4 +1,4 @@
-// Log: the batches of a ledger in their order. A batch that it has is acknowledged.
+// Log: the batches of a ledger in their order.
 //
 // Thread: the writer, one thread at a time; Read and MayLackBatches before there is one. It never
 // looks into the records of a batch.
@@ -25,7 +25,7 @@ class Log {
   // claimed the log, and this one is deposed.
   virtual Status Append(const ledger::SealedBatch& batch) = 0;
 
-  // Makes durable what was appended without syncing. Does nothing when each Append syncs.
+  // Makes durable what was appended without syncing.
   virtual Status Sync() = 0;
 
   // Shows each batch from number `from` on, in order; a failure of `sink` ends it.
@@ -35,9 +35,8 @@ class Log {
   // The batches up to `number` are durable in tables, so the log may forget them.
   virtual Status Trim(uint64_t number) = 0;
 
-  // Whether batches that were answered may be missing, although the machine was not booted since.
-  // They were not synced; a disk may lose such batches without a boot, and the logs need not show
-  // it.
+  // Whether answered batches may be missing, although the machine was not booted since. A disk may
+  // lose unsynced batches; logs need not show it.
   virtual bool MayLackBatches() const { return false; }
 };
 

@@ -1,6 +1,6 @@
 // MemoryLog: the bytes of batches in memory, for tests, the simulator and services without a disk.
 //
-// Thread: any, one call at a time. Read parses the bytes, as a log elsewhere must.
+// Thread: any, one call at a time.
 #ifndef NOWCALLS_STORE_MEMORY_LOG_H_
 #define NOWCALLS_STORE_MEMORY_LOG_H_
 

@@ -1,6 +1,6 @@
 // MemoryStore: MemoryLog and MemoryTables as one store, for tests and services without a disk.
 //
-// Thread: any, one call at a time. The log forgets a batch once the tables have it.
+// Thread: any, one call at a time.
 #ifndef NOWCALLS_STORE_MEMORY_STORE_H_
 #define NOWCALLS_STORE_MEMORY_STORE_H_
 

@@ -1,8 +1,7 @@
 // MemoryTables: a ledger in ordered maps, for tests, the simulator and services without a disk.
 //
-// Thread: any, one call at a time. Same records, same order, same scans as RocksStore; nothing
-// survives the object. SingleDelete of an absent key is a CHECK failure here, so that tests find a
-// pair that does not match.
+// Thread: any, one call at a time. Same order and scans as RocksStore. SingleDelete of an absent
+// key is a CHECK failure here.
 #ifndef NOWCALLS_STORE_MEMORY_TABLES_H_
 #define NOWCALLS_STORE_MEMORY_TABLES_H_
 

@@ -1,5 +1,4 @@
-// The rows of the meta family, which are kept until all are read: a visitor gets them in its order,
-// and the watermark says where tokens begin.
+// The rows of the meta family, kept until all are read: a visitor gets them in its order.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_META_ROWS_H_

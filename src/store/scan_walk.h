@@ -12,7 +12,7 @@
 
 namespace nowcalls::store {
 
-// Keys in [lower, upper); empty if lower >= upper.
+// [lower, upper); empty if lower >= upper.
 struct KeyRange {
   std::string lower;
   std::string upper;

@@ -17,32 +17,28 @@
 
 namespace nowcalls::store {
 
-// The disk that a ledger is on.
 class LedgerDisk {
  public:
   virtual ~LedgerDisk() = default;
 
-  // Whether an Append would still write to the ledger that was loaded. About once a second while
-  // there is nothing to commit.
+  // Whether an Append would still write to the ledger that was loaded.
   virtual Status CheckPlace() { return {}; }
 
-  // Free bytes of the ledger's file system; nothing if it does not tell. Also before there is a
-  // writer.
+  // nullopt: unknown. Also before there is a writer.
   virtual std::optional<uint64_t> FreeBytes() { return {}; }
-  // Likewise free inodes; a file takes one.
+  // Likewise free inodes.
   virtual std::optional<uint64_t> FreeFiles() { return {}; }
 };
 
 class Store : public Log, public Tables, public LedgerDisk {
  public:
-  // Both halves.
   Status Sync() override = 0;
 
   // Append, then Apply.
   Status Commit(const ledger::SealedBatch& batch) { return CommitTelling(batch, {}); }
 
-  // The same. It may call `durable`, if that is not empty, once on this thread: the batch is in the
-  // log, and the store does not look at `batch` any more.
+  // The same. It may call `durable`, if not empty, once on this thread: the batch is in the log,
+  // and the store looks at `batch` no more.
   virtual Status CommitTelling(const ledger::SealedBatch& batch,
                                const std::function<void()>& /*durable*/) {
     NOWCALLS_RETURN_IF_ERROR(Append(batch));

@@ -24,10 +24,9 @@ class Tables : public LedgerSource {
   // CommitBatch writes.
   virtual Status Apply(const ledger::SealedBatch& batch) = 0;
 
-  // Makes durable what was applied, so that the log may be trimmed.
+  // Makes durable what was applied.
   virtual Status Sync() = 0;
 
-  // One step of a sweep over applied records.
   virtual void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) = 0;
 };
 

@@ -21,30 +21,27 @@ inline constexpr char kBackupMarkName[] = "backup_mark";
 inline constexpr char kRestoringName[] = "restoring";
 inline constexpr char kRepairingName[] = "repairing";
 
-// Whether nowcalls or RocksDB give a file of this name, without directory, a meaning. Clients must
-// not make such a name.
+// Whether a file of this name, without directory, has a meaning. Clients must not make it.
 bool TellsOfDirectory(std::string_view name);
 
-// Refuses a backup: serving would change it, and the fence skip of a restore would be missing.
+// Refuses a backup: the fence skip of a restore would be missing.
 Status CheckNoBackup(const std::string& data_dir);
 // Whether it cannot be restored: unfinished, or without its manifest.
 bool IsBackupWithoutManifest(const std::string& data_dir);
 
-// Refuses a directory without a ledger where a restore or repair began: a new ledger would be
-// empty.
+// Refuses a directory without a ledger where a restore or repair began.
 Status CheckNoneBegun(const std::string& data_dir);
 
-// Refuses a directory without a ledger but with one a directory further down, which is meant.
+// Refuses a directory without a ledger but with one a directory further down.
 Status CheckNoneBelow(const std::string& data_dir);
 
-// Refuses a database's directory, as `ledger` is. Names the directory that was probably meant.
+// Refuses a database's directory, such as `ledger`. Names the one that was probably meant.
 Status CheckDataDir(const std::string& data_dir);
 
 // All four: whether a ledger in `data_dir`, there or new, may be served.
 Status CheckMayServe(const std::string& data_dir);
 
-// Refuses a `path`, which need not exist, within a database or a backup at any depth: RocksDB may
-// delete files there.
+// Refuses a `path`, which need not exist, within a database or a backup at any depth.
 Status CheckNotWithinBackupOrLedger(const std::string& path);
 
 // Refuses a `path`, which need not exist, at or below `dir`; the message says `name`.

@@ -1,4 +1,4 @@
-// Copies of whole files, with checksums of the bytes written.
+// Copies of whole files, with checksums.
 //
 // Thread: any, on distinct files. A returned copy is on disk, its name after SyncDir. Long calls
 // return kUnavailable once `stop` is set. The caller removes a partial copy.
@@ -26,7 +26,6 @@ struct CopiedFile {
 // kUnavailable if `stop` is set.
 Status CheckStop(const std::atomic<bool>& stop);
 
-// A new file, written from begin to end.
 class FileWriter {
  public:
   // kAlreadyExists or kIoError.
@@ -37,9 +36,8 @@ class FileWriter {
   FileWriter& operator=(FileWriter&&) = delete;
   ~FileWriter();
 
-  // Syncs each 2 MiB: a burst would delay the syncs of a server's commits on the same disk.
+  // Syncs each 2 MiB, so as not to delay commits on the same disk.
   Status Append(std::string_view bytes);
-  // Syncs and closes.
   Result<CopiedFile> Finish();
 
  private:
@@ -52,7 +50,6 @@ class FileWriter {
   uint64_t synced_bytes_ = 0;
 };
 
-// A file open for reading; its bytes outlive its name.
 class SourceFile {
  public:
   static Result<SourceFile> Open(const std::string& path);

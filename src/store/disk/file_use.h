@@ -1,5 +1,4 @@
-// Whether a file may be overwritten or cut: readers, backups and copies keep files open after their
-// names are gone.
+// Whether a file may be overwritten or cut: readers and copies keep files open.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_FILE_USE_H_

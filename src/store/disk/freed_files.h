@@ -1,5 +1,5 @@
-// FreedFiles: deletes files and frees their blocks in pieces, since freeing many at once delays
-// syncs of other files. A file with another name or user is left to its last user.
+// FreedFiles: deletes files and frees their blocks in pieces. A file with another name or user is
+// left to its last user.
 //
 // Thread: Delete from any. The first large file starts a thread, "nc-free", which cuts.
 #ifndef NOWCALLS_STORE_DISK_FREED_FILES_H_
@@ -35,10 +35,9 @@ class FreedFiles {
   rocksdb::IOStatus Delete(const std::string& path, const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* context);
 
-  // Bytes deleted but not free yet.
   uint64_t bytes_left();
 
-  // Frees without pauses, now and later: room is scarcer than time.
+  // Frees without pauses, now and later.
   void FreeAtOnce(bool on);
 
   // Ends the thread; the rest and later files are freed at once.

@@ -1,4 +1,4 @@
-// Facts about a ledger's directory without opening the ledger: presence, and the damaged file.
+// Facts about a ledger's directory, without opening the ledger.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_LEDGER_FILES_H_
@@ -19,7 +19,6 @@ class FileSystem;
 
 namespace nowcalls::store {
 
-// The ledger's directory in its data directory.
 inline constexpr std::string_view kLedgerName = "ledger";
 std::string LedgerDir(const std::string& data_dir);
 
@@ -41,7 +40,7 @@ Status CannotMakeDirectory(const std::string& path, int error);
 // made, the inner one first. kIoError. REQUIRES: CheckMayServe; a parent.
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 
-// kIoError if unknown, as in a directory that may not be entered: never taken for absent.
+// kIoError if unknown: never taken for absent.
 Result<bool> IsThere(const std::string& path);
 
 // kCorruption: a pipe, socket or device, which opening could block on. OK if absent.
@@ -58,16 +57,16 @@ std::string CurrentManifest(const std::string& dir);
 // Likewise through `files`; empty without CURRENT.
 StoreError ReadCurrent(rocksdb::FileSystem* files, const std::string& dir, std::string* manifest);
 
-// kDamaged: no log, although CURRENT names a manifest other than the first.
+// kDamaged: no log, although CURRENT names a later manifest than the first.
 StoreError CheckLogPresent(rocksdb::FileSystem* files, const std::string& dir);
 
 // Oldest first.
 std::vector<std::string> LogNames(const std::string& dir);
 
-// CURRENT's text and its manifest's size: changes with the set of data files. Empty if unreadable.
+// Changes with the set of data files. Empty if unreadable.
 std::string ManifestState(const std::string& dir);
 
-// Candidates for a corruption that RocksDB reports without a file.
+// For a corruption that RocksDB reports without a file.
 std::string DamagedFileIn(const std::string& dir);
 
 }  // namespace nowcalls::store

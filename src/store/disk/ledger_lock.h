@@ -1,6 +1,5 @@
 // LedgerLock: the right of one process to serve a ledger. An fcntl lock of LOCK, in place of
-// RocksDB's own (LedgerFileSystem). Taken before the ledger is opened or made; held until its last
-// file is written.
+// RocksDB's own. Taken before the ledger is opened or made; held until its last file is written.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_LEDGER_LOCK_H_
@@ -18,7 +17,6 @@
 
 namespace nowcalls::store {
 
-// Holder of a ledger's lock.
 struct LedgerHolder {
   int64_t pid = 0;  // 0: nobody. -1: a process that has no name here (another pid namespace).
 };

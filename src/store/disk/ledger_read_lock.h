@@ -1,6 +1,6 @@
 // LedgerReadLock: the right to read a ledger at rest, even a damaged or read-only one. A shared
-// lock of LedgerLock's file: refuses servers, admits readers, changes nothing. FindLedgerHolder of
-// other processes does not see it.
+// lock of LedgerLock's file: refuses servers, admits readers. FindLedgerHolder of other processes
+// does not see it.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_LEDGER_READ_LOCK_H_
@@ -25,7 +25,7 @@ class LedgerReadLock {
   LedgerReadLock(const LedgerReadLock&) = delete;
   LedgerReadLock& operator=(const LedgerReadLock&) = delete;
 
-  // Ok: no server came since Take, by files and locks. kIoError, kAlreadyExists.
+  // By files and locks. kIoError, kAlreadyExists.
   Status CheckNobodyCame() const;
 
  private:

@@ -1,5 +1,4 @@
-// StoreError: a failure of a ledger's files: kind, text, advice. Texts of RocksDB and the system
-// are read here only; callers decide by kind.
+// StoreError: a failure of a ledger's files: kind, text, advice. Callers decide by kind.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_STORE_ERROR_H_
@@ -48,7 +47,6 @@ class [[nodiscard]] StoreError {
   // kIoError for kIo, kNoSpace, kOutOfFiles; kCorruption for kDamaged; kAlreadyExists for
   // kDisplaced; kFailedPrecondition for kRefused.
   StatusCode code() const;
-  // For readers who lack the advice.
   Status WithAdvice() const { return ok() ? Status() : Status(code(), what_ + advice_); }
   operator Status() const { return WithAdvice(); }  // NOLINT(google-explicit-constructor)
 
@@ -70,7 +68,6 @@ inline Status FromRocks(const rocksdb::Status& status, std::string_view doing,
 // `error` is an errno.
 StoreError ErrorFromSystem(int error, std::string_view doing, const std::string& path);
 
-// File systems report an absent file in two ways.
 bool IsAbsent(const rocksdb::Status& status);
 
 }  // namespace nowcalls::store

@@ -1,8 +1,8 @@
 // WitnessFile: writes and reads the witness of a ledger (ledger/witness.h), which is true after any
-// crash: batches are told when on disk, and the floor is synced before logs are deleted.
+// crash.
 //
-// Thread: any. A thread, "nc-witness", writes and syncs news at most once a second, then once more,
-// so that both slots have it.
+// Thread: any. A thread, "nc-witness", writes and syncs at most once a second, then once more for
+// the other slot.
 #ifndef NOWCALLS_STORE_DISK_WITNESS_FILE_H_
 #define NOWCALLS_STORE_DISK_WITNESS_FILE_H_
 
@@ -43,12 +43,12 @@ class WitnessFile {
   WitnessFile(const WitnessFile&) = delete;
   WitnessFile& operator=(const WitnessFile&) = delete;
 
-  // Content of the new witness. REQUIRES: before Prepare.
+  // REQUIRES: before Prepare.
   void SetLogs(uint64_t first_log, bool unsynced);
   // Writes a new witness beside the old one: data files have all up to `batch_number`. It counts
   // once CURRENT names the manifest of the last SetManifest; the caller syncs the directory before.
   rocksdb::IOStatus Prepare(uint64_t batch_number);
-  // Removes the new witness; CURRENT is unchanged.
+  // Removes the new witness.
   void Withdraw();
   // Replaces the old witness. REQUIRES: Prepare; CURRENT names the new manifest.
   rocksdb::IOStatus Begin();

@@ -1,6 +1,5 @@
-// DurableNotice: the moment within a commit when its batch is on disk: the log that got it was
-// synced, and its name is durable. The first batch of a log gets no early notice: RocksDB syncs the
-// log's name behind its bytes.
+// DurableNotice: the moment within a commit when its batch and the log's name are on disk. The
+// first batch of a log gets no early notice.
 //
 // Thread: Begin and End on the writer; OnAppended and OnSynced on any, ignored on others.
 #ifndef NOWCALLS_STORE_LOG_DURABLE_NOTICE_H_
@@ -35,7 +34,6 @@ class DurableNotice {
     (*std::exchange(durable_, nullptr))();
   }
 
-  // `durable`: the batch and its log's name are on disk.
   void End(bool durable) {
     if (durable) named_ = appended_to_;
     durable_ = nullptr;

@@ -19,7 +19,6 @@
 
 namespace nowcalls::store {
 
-// Facts about a ledger's batches apart from its logs.
 struct KnownBatches {
   uint64_t sealed = 0;            // The last batch of what was opened.
   uint64_t witnessed = 0;         // This batch was on the disk.

@@ -22,7 +22,7 @@ struct LogEnd {
   // Set if `early`.
   uint64_t batch = 0;  // The last batch of the ledger.
   std::string place;   // Behind that batch, in words.
-  // Greatest sequence number of RocksDB up to `place`, if known. No data file may exceed it.
+  // RocksDB's greatest sequence number up to `place`. No data file may exceed it.
   std::optional<uint64_t> sequence;
 };
 
@@ -33,7 +33,6 @@ rocksdb::IOStatus FindLogEnd(rocksdb::FileSystem* files, const std::string& ledg
                              const ledger::Witness& witness, std::optional<uint64_t> floor,
                              LogEnd* end);
 
-// Syncs all logs: later reads find the same.
 rocksdb::IOStatus SyncLogs(rocksdb::FileSystem* files, const std::string& ledger_dir);
 
 }  // namespace nowcalls::store

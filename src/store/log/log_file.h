@@ -17,7 +17,7 @@ namespace nowcalls::store {
 
 class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  // Called on the thread of the reported call.
+  // On the thread of the reported call.
   struct Events {
     std::function<void(uint64_t log_bytes)> appended;  // An Append succeeded: so many in all.
     std::function<void()> synced;                      // A sync covers all that was appended.

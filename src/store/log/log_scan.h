@@ -15,7 +15,7 @@
 
 namespace nowcalls::store {
 
-// Batches of a log by its records; records without a number do not count.
+// Records without a number do not count.
 struct BatchRun {
   // The first number that does not follow its predecessor.
   struct Break {
@@ -35,7 +35,6 @@ struct BatchRun {
 class LogScan {
  public:
   static constexpr uint64_t kBlockBytes = 32768;
-  // Disks write multiples of this as a whole.
   static constexpr uint64_t kSectorBytes = 512;
 
   // Begin of the piece behind one that ends at `at`.
@@ -48,13 +47,12 @@ class LogScan {
   // `file` outlives it.
   LogScan(const rocksdb::FSRandomAccessFile* file, Kind kind);
 
-  // Moves the end behind every complete record, including new ones.
+  // Moves the end behind every complete record.
   rocksdb::IOStatus Advance();
   // Behind the last record of the sound prefix.
   uint64_t end() const { return end_; }
   // Begin of the last record before the end, or of padding before it; 0: none.
   uint64_t last_begin() const { return last_begin_; }
-  // Batches up to the end.
   const BatchRun& batches() const { return batches_; }
 
   enum class Rest {
@@ -95,9 +93,8 @@ class LogScan {
   rocksdb::IOStatus ReadRecord(uint64_t at, uint64_t* end);
   // The first bytes that can only be a record; `place`, if not null: their offset.
   rocksdb::IOStatus FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place = nullptr);
-  // Whether the last-read record can only be one.
   bool IsRecord() const;
-  // Batch number of the last-read record.
+  // Of the last-read record.
   std::optional<uint64_t> NumberRead() const;
   rocksdb::IOStatus FindZeroSector(uint64_t from, uint64_t to, bool* found);
   rocksdb::IOStatus IsCutShort(uint64_t content_end, bool* cut_short);
@@ -120,13 +117,12 @@ class LogScan {
 };
 
 // Advances `scan` in a file that may be written meanwhile, and classifies the rest. `size` returns
-// the length, or NotFound: nothing follows. kRecord, which is damage, is returned only if the end
-// did not move meanwhile.
+// the length, or NotFound: nothing follows. kRecord is damage.
 rocksdb::IOStatus FollowEnd(LogScan* scan,
                             const std::function<rocksdb::IOStatus(uint64_t* bytes)>& size,
                             LogScan::Rest* rest, uint64_t* content_end);
 
-// Whether any of the first `size` bytes is not zero. In a used log an early byte is not.
+// Whether any of the first `size` bytes is not zero.
 rocksdb::IOStatus HasNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t size, bool* found);
 
 // `end`: max(from, behind the last non-zero of the first `size` bytes).

@@ -1,5 +1,4 @@
-// LogViews: a file system that shows a ledger's logs as far as they count, below every RocksDB that
-// reads a ledger.
+// LogViews: a file system that shows a ledger's logs as far as they count.
 //
 // - A log ends behind its last record; its size is told accordingly.
 // - The last write of the newest log may be torn; the log ends before it.
@@ -28,14 +27,12 @@
 
 namespace nowcalls::store {
 
-// A log that was read.
 struct LogSegment {
   std::string path;
   uint64_t end = 0;  // Behind its last record.
   BatchRun batches;
 };
 
-// Logs and log tails outside the ledger.
 struct HiddenLogs {
   uint64_t below = 0;        // All logs with smaller numbers.
   std::set<uint64_t> whole;  // These logs.
@@ -54,14 +51,13 @@ class LogViews : public rocksdb::FileSystemWrapper {
 
   // Applies to logs opened from now on.
   void SetState(State state);
-  // Closes logs that were opened for their size only.
   void EndReading();
 
   // REQUIRES: no log was opened.
   void Hide(HiddenLogs hidden) { hidden_ = std::move(hidden); }
 
-  // Logs of `dir` by number, as they were when read. Others are obsolete logs left by a crash;
-  // damaged ones are left out. Fails if a log cannot be read.
+  // Logs of `dir` by number, as they were when read; damaged ones are left out. Fails if a log
+  // cannot be read.
   rocksdb::IOStatus FindSegments(const std::string& dir,
                                  std::map<uint64_t, LogSegment>* segments) const;
 
@@ -91,12 +87,10 @@ class LogViews : public rocksdb::FileSystemWrapper {
   };
 
   void NoteFailedRead(const rocksdb::IOStatus& failed);
-  // Opens a log or a manifest.
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
                             Opened* opened) const;
   // As opened by GetFileSize; null file if not.
   Opened TakeSized(const std::string& path);
-  // Whether no higher log shows anything.
   rocksdb::IOStatus IsNewest(const std::string& path, bool* newest) const;
   rocksdb::IOStatus HasContent(const std::string& path, bool* content) const;
 

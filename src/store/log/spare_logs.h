@@ -1,9 +1,7 @@
-// SpareLogs: the file of zeros, made ahead, that the next log overwrites: its fdatasync takes half
-// the time. Only an optimisation: a missing spare costs time, and a failed one is retried after a
-// minute.
+// SpareLogs: the file of zeros, made ahead, that the next log overwrites. A missing spare costs
+// time only; a failed one is retried after a minute.
 //
-// Files: `spare_log`; `spare_log.1`, a former log that waits to become it. RocksDB leaves both
-// alone.
+// Files: `spare_log`; `spare_log.1`, a former log that waits to become it.
 //
 // Thread: any. The first Ask starts a thread, "nc-spare", which writes the zeros.
 #ifndef NOWCALLS_STORE_LOG_SPARE_LOGS_H_
@@ -28,7 +26,7 @@
 
 namespace nowcalls::store {
 
-// Pause before the next piece. `zeros`: bytes ready; `log_bytes`: length of the current log.
+// Before the next piece. `zeros`: bytes ready; `log_bytes`: length of the current log.
 std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes);
 
 class SpareLogs {
@@ -42,12 +40,10 @@ class SpareLogs {
   SpareLogs(const SpareLogs&) = delete;
   SpareLogs& operator=(const SpareLogs&) = delete;
 
-  // A log of this size will have a successor.
   uint64_t ask_from_bytes() const { return bytes_ / 32; }
 
-  // Length of the current log; sets the pace.
+  // Sets the pace.
   void LogHas(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
-  // Has a spare made, unless there is one.
   void Ask();
   bool ready();
 
@@ -57,10 +53,10 @@ class SpareLogs {
                          std::unique_ptr<rocksdb::FSWritableFile>* file, uint64_t* zeros);
 
   // Takes the closed, obsolete log at `path`; zeros follow its first `written` bytes. False: left
-  // in place, since another waits or room is short. REQUIRES: the ledger is still ours.
+  // in place. REQUIRES: the ledger is still ours.
   bool Reuse(const std::string& path, uint64_t written);
 
-  // The database closes: no more zeros, no reuse.
+  // No more zeros, no reuse.
   void BeginStop() { stopping_ = true; }
   bool stopping() const { return stopping_; }
 
@@ -74,12 +70,11 @@ class SpareLogs {
   void Run();
   // From the waiting log or anew; `zeros`: its length.
   rocksdb::IOStatus Make(uint64_t* zeros);
-  // Renames the waiting log to the spare. False: none. `written`: its bytes that are not zeros.
+  // False: none. `written`: its bytes that are not zeros.
   bool TakeUsed(uint64_t* written);
   // `zeros` stays 0 if the former log has a reader.
   rocksdb::IOStatus Renew(uint64_t written, uint64_t* zeros);
   rocksdb::IOStatus MakeNew();
-  // Zeros the first `bytes` of a file of `size`, in pieces.
   rocksdb::IOStatus Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file);
   rocksdb::IOStatus CheckRoom() const;
   // False: stop.

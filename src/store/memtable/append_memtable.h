@@ -1,8 +1,8 @@
-// AppendMemtable: a memtable for a ledger, written far more often than read. Insertions append a
-// pointer; a flush or sweep sorts by the keys' first 16 bytes as integers.
+// AppendMemtable: a memtable. Insertions append a pointer; a flush or sweep sorts by the keys'
+// first 16 bytes as integers.
 //
-// A flush leaves out pairs of put and single delete within the table. REQUIRES: one write queue, no
-// snapshots, flush_verify_memtable_count off (it misses pairs; the table counts instead).
+// A flush leaves out pairs of put and single delete. REQUIRES: one write queue, no snapshots,
+// flush_verify_memtable_count off.
 //
 // Thread: one writer (the store's, or recovery), any readers beside it.
 #ifndef NOWCALLS_STORE_MEMTABLE_APPEND_MEMTABLE_H_

@@ -1,4 +1,4 @@
-// CopySource: a ledger, served or at rest, whose files can be copied.
+// CopySource: a ledger whose files can be copied.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_COPY_SOURCE_H_

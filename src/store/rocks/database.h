@@ -27,7 +27,6 @@ namespace nowcalls::store {
 
 inline std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
-// One handle for each ledger::Family.
 using FamilyHandles = std::array<rocksdb::ColumnFamilyHandle*, ledger::kFamilyCount>;
 
 // Family names, from the manifest in `dir`.
@@ -61,7 +60,7 @@ class Database {
   // REQUIRES of all below: is_open().
   rocksdb::DB* db() const { return db_.get(); }
   rocksdb::Env* env() const { return db_->GetEnv(); }
-  // All open families, unknown ones too.
+  // Unknown ones too.
   const std::vector<rocksdb::ColumnFamilyHandle*>& handles() const { return handles_; }
   // nullptr: absent, as kRates before format version 3.
   rocksdb::ColumnFamilyHandle* HandleOf(ledger::Family family) const {
@@ -84,12 +83,11 @@ class Database {
  private:
   Result<bool> IsEmpty(rocksdb::ColumnFamilyHandle* handle) const;
   void FindFamilies();
-  // NotFound: no such record.
   rocksdb::Status GetMeta(std::string_view key, std::string* value) const;
 
   const std::string dir_;
   const size_t write_buffer_bytes_;
-  // Shared by all families: flushed tables hand their memory on, as much as one needs.
+  // Shared by all families: flushed tables hand their memory on.
   const std::shared_ptr<AppendMemtableFactory> memtables_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;

@@ -1,5 +1,5 @@
 // FrozenFiles: a ledger's files at one moment, while a server goes on writing: all open, with the
-// manifest unchanged (FORMAT.md). A reader treats them as a ledger at rest, with all checks.
+// manifest unchanged (FORMAT.md).
 //
 // Thread: any, once made.
 #ifndef NOWCALLS_STORE_ROCKS_FROZEN_FILES_H_
@@ -60,7 +60,6 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
     uint64_t bytes = 0;                    // The length that is shown.
   };
 
-  // Changes with the set of the ledger's files.
   struct Moment {
     std::string manifest;
     uint64_t manifest_end = 0;  // Behind its last record.
@@ -74,9 +73,8 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   Status Freeze(const std::function<void()>& between);
   // Also opens the manifest.
   Result<Moment> LookAtManifest();
-  // Closes files without a name.
   void CloseGone();
-  // Opens logs and data files that are new or replaced. True: a log among them.
+  // True: a log among them.
   Result<bool> OpenNew();
   // Replaces an open file of that name. False: gone, or cannot be opened.
   bool Open(const std::string& name);
@@ -87,13 +85,11 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus FixManifest();
   rocksdb::IOStatus FixTables();
   rocksdb::IOStatus FixLogs();
-  // End of a file that may be written meanwhile, behind its last record; lasting garbage behind it
-  // is shown, too.
+  // Behind the last record; lasting garbage behind it is shown, too.
   static rocksdb::IOStatus FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end);
 
   // PathNotFound: not of the moment.
   rocksdb::IOStatus Find(const std::string& path, const Frozen** frozen) const;
-  // Whether such files are shown only if of the moment.
   bool IsOfKind(const std::string& path) const;
   bool IsOurDir(const std::string& dir) const;
 

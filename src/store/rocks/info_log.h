@@ -1,6 +1,6 @@
 // InfoLog: RocksDB's own log, LOG in the ledger's directory. Drops and counts lines that cannot be
-// written. A start appends; a full LOG becomes LOG.old.1: four files of 4 MiB each. Works in the
-// directory as opened, wherever that is moved.
+// written. A full LOG becomes LOG.old.1: four files of 4 MiB. Works in the directory as opened,
+// also if moved.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_INFO_LOG_H_

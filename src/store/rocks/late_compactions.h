@@ -18,7 +18,7 @@ class LateCompactions : public LedgerEnv {
  public:
   explicit LateCompactions(std::unique_ptr<rocksdb::Env> env);
 
-  // Schedules held compactions; later ones run at once.
+  // Schedules held compactions; others run at once.
   void LetIn();
 
   const char* Name() const override { return "nowcalls.LateCompactions"; }

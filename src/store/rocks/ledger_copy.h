@@ -1,4 +1,4 @@
-// LedgerCopy: copies a ledger's files, served or at rest: all batches up to one, as after a crash.
+// LedgerCopy: copies a ledger's files: all batches up to one, as after a crash.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_COPY_H_
@@ -47,7 +47,6 @@ class LedgerCopy {
     std::unique_ptr<rocksdb::FSSequentialFile> file = {};
   };
 
-  // Lists the files and links or opens all.
   Status TakeFiles();
   Status ListServed();
   Status ListAtRest();

@@ -16,7 +16,6 @@ class LedgerEnv : public rocksdb::EnvWrapper {
   // Has the file system of `env`.
   explicit LedgerEnv(std::unique_ptr<rocksdb::Env> env);
 
-  // The real disk, for the whole process.
   static rocksdb::Env* OfDisk();
 
   const char* Name() const override { return "nowcalls.LedgerEnv"; }

@@ -54,11 +54,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   void HideLogs(HiddenLogs hidden) { views_->Hide(std::move(hidden)); }
   // REQUIRES: CURRENT exists; not open yet.
   void BeginOpen();
-  // RocksDB has read the logs.
   void LogsRead() { views_->EndReading(); }
-  // Ends BeginOpen, if called; the ledger may be written. Data files have all up to `batch_number`.
-  // `unsynced`: later batches are answered unsynced. After a failure CURRENT may be either
-  // manifest: both stay for good.
+  // Ends BeginOpen, if called. Data files have all up to `batch_number`. `unsynced`: later batches
+  // are answered unsynced. After a failure CURRENT may be either manifest: both stay.
   rocksdb::IOStatus Accept(uint64_t batch_number = 0, bool unsynced = false);
   // REQUIRES: the database is closed.
   void Undo();
@@ -68,15 +66,13 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
     begun_ = batch_number;
     notice_.Begin(durable);
   }
-  // The write is over; `durable`: successful and on disk.
+  // `durable`: successful and on disk.
   void Ended(bool durable) { notice_.End(durable); }
   // The batch is in the log; `durable`: on disk.
   void Committed(uint64_t batch_number, bool durable);
-  // All commits are on disk.
   void Synced() { witness_.Advance(committed_); }
   // All answers are on disk from now on; the witness says so on return.
   rocksdb::IOStatus EndUnsynced() { return witness_.EndUnsynced(); }
-  // Data files have all commits.
   rocksdb::IOStatus Flushed() { return witness_.RaiseFloor(committed_); }
 
   // Before the database is closed.
@@ -89,11 +85,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // last look, if regrown. The writer, while nothing is committed.
   std::string FindHarmedLog();
 
-  // Bytes of deleted files, free within seconds.
   uint64_t BytesToFree() { return freed_.bytes_left(); }
   void FreeAtOnce(bool on) { freed_.FreeAtOnce(on); }
 
-  // What shows RocksDB the logs.
   const LogViews& views() const { return *views_; }
   // Shows files as they are.
   rocksdb::FileSystem* disk() const { return views_->target(); }
@@ -132,8 +126,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   void LogAppended(uint64_t number, uint64_t bytes);
   void LogSynced(uint64_t number);
   void LogClosed(uint64_t number, uint64_t bytes);
-  // Tells the witness of synced closed logs: RocksDB syncs them before the manifest names their
-  // data.
+  // RocksDB syncs closed logs before the manifest names their data.
   void WitnessSyncedLogs();
   // Follows a deleted log: next log and its first batch; zeros: none.
   struct LogsBehind {
@@ -142,7 +135,6 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
     std::optional<uint64_t> closed_bytes;  // The deleted log's own length, if it was closed.
   };
   LogsBehind ForgetLog(uint64_t number);
-  // Bytes appended to each log in use.
   std::map<uint64_t, uint64_t> LogBytes();
 
   const LedgerLock* const lock_;
@@ -174,7 +166,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::set<std::string> doomed_;  // To be deleted by Accept.
   std::string next_current_;      // The file that is to be CURRENT; empty: none.
 
-  // Locked after mutex_; held across no call, since commits sync while files are made.
+  // Locked after mutex_; held across no call.
   std::mutex logs_mutex_;
   // First batch of each new log; 0 until Accept. Guarded by logs_mutex_, as are the next four.
   std::map<uint64_t, uint64_t> first_batches_;

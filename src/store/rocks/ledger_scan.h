@@ -26,7 +26,7 @@ class LedgerScan {
   void Stop() { cursor_.reset(); }
 
  private:
-  // A walk's iterator between steps: making one sorts the memtable, tens of milliseconds.
+  // Making an iterator sorts the memtable, tens of milliseconds.
   struct Cursor {
     KeyRange range;
     rocksdb::Slice lower;  // Into `range`; RocksDB keeps pointers to these two.

@@ -1,8 +1,8 @@
 // OpeningMark: notes files made by an open in `opening`, until it is accepted, so that the next
 // open removes a killed one's.
 //
-// Removes nothing of the ledger: names, inodes, checksums and CURRENT's state must match
-// (opening_mark.cc). Unsynced: without the mark, files stay until an open is accepted.
+// Names, inodes, checksums and CURRENT's state must match. Unsynced: without the mark, files stay
+// until an open is accepted.
 //
 // Thread: one at a time.
 #ifndef NOWCALLS_STORE_ROCKS_OPENING_MARK_H_
@@ -29,7 +29,6 @@ class OpeningMark {
                           std::vector<std::string>* removed);
   // Notes `path`, new and not yet written. No-op before Begin and after Remove.
   rocksdb::IOStatus Made(const std::string& path);
-  // Removes the mark, if any.
   rocksdb::IOStatus Remove();
 
  private:

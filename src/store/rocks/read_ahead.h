@@ -22,7 +22,6 @@
 
 namespace nowcalls::store {
 
-// Copied keys and values.
 class RowBlock {
  public:
   static constexpr size_t kBytesEnough = 128 * 1024;
@@ -65,7 +64,6 @@ class ReadAhead {
     rocksdb::Status status;  // Not ok: the source failed behind these rows, which are its last.
   };
 
-  // Shows the sources in order.
   explicit ReadAhead(std::vector<Open> sources);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
@@ -78,7 +76,7 @@ class ReadAhead {
   void Run();
   // False: stopped.
   bool Read(size_t source, rocksdb::Iterator* it);
-  // A part to fill; nullptr: stopped.
+  // nullptr: stopped.
   Part* Take();
   void Show(Part* part);
 

@@ -38,7 +38,7 @@ struct RocksStoreOptions {
   size_t write_buffer_bytes = 8 * 1024 * 1024;     // A family's memtable.
   uint64_t wal_bytes_max = 24 * 1024 * 1024;       // Bounds replay at start.
   uint64_t manifest_bytes_max = 16 * 1024 * 1024;  // Behind them a new manifest is begun.
-  // Called once when a write fails, on RocksDB's thread or within Commit. The process must end.
+  // Called once, on RocksDB's thread or within Commit. The process must end.
   std::function<void(Status)> on_background_error;
   // Left free by CopyTo on the ledger's file system, if above kRoomLeftBytes.
   uint64_t copy_leaves_bytes = 0;
@@ -51,8 +51,8 @@ struct RocksStoreOptions {
 
 class RocksStore : public Store, public CopySource {
  public:
-  // Opens the ledger of `lock`, or formats one. Errors with advice: kFailedPrecondition (format
-  // version), kCorruption (names the file), kIoError.
+  // Opens or formats the ledger. Errors with advice: kFailedPrecondition (format version),
+  // kCorruption (names the file), kIoError.
   static Result<std::unique_ptr<RocksStore>> Open(std::unique_ptr<LedgerLock> lock,
                                                   const RocksStoreOptions& options);
   // Takes the lock first, with its errors.
@@ -63,14 +63,13 @@ class RocksStore : public Store, public CopySource {
 
   Status Load(ledger::EntityVisitor* visitor) override;
 
-  // Call once the load is proved; before, the directory loses nothing and a destroyed store leaves
-  // it as found. Commit and Close imply it, but only Accept makes families that an older format
-  // lacks: call it before raising the format. kIoError.
+  // Call once the load is proved; a store destroyed before leaves the directory as found. Commit
+  // and Close imply it, but only Accept makes families that an older format lacks: call it before
+  // raising the format. kIoError.
   Status Accept();
 
-  // RocksDB puts a batch into its log and its tables in one write, and replays its log when it is
-  // opened. So Append applies, Apply finds its batch there, Read has nothing behind the tables, and
-  // RocksDB trims.
+  // RocksDB writes log and tables at once, and replays its log at an open. So Append applies, Apply
+  // finds its batch there, Read has nothing behind the tables, and RocksDB trims.
   Status Append(const ledger::SealedBatch& batch) override { return CommitTelling(batch, {}); }
   Status Apply(const ledger::SealedBatch& batch) override;
   Status CommitTelling(const ledger::SealedBatch& batch,

@@ -33,7 +33,7 @@ class ServerLedger {
   Status Open();
   // See RocksStore::Accept. No-op after success.
   Status Accept();
-  // Closes the database, ends threads, undoes an unaccepted open, unlocks.
+  // Undoes an unaccepted open, unlocks.
   rocksdb::Status Close();
 
   const LedgerLock& lock() const { return *lock_; }
@@ -48,12 +48,9 @@ class ServerLedger {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  // RocksDB's Env for the ledger's files.
   std::unique_ptr<rocksdb::Env> MakeEnv(const std::shared_ptr<rocksdb::Logger>& log);
-  // Opens an existing ledger.
   Status OpenPresent(rocksdb::DBOptions options);
   Status OpenNew(rocksdb::DBOptions options);
-  // Notes files made by this open, and removes those of a killed one.
   Status MarkOpening();
   Status Format();
 

@@ -1,5 +1,4 @@
-// Has RocksDB compact files in which ended tokens outweigh live ones. Counts SingleDelete, which
-// RocksDB's CompactOnDeletionCollector does not.
+// Has RocksDB compact files in which ended tokens outweigh live ones, by SingleDeletes.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_TOMBSTONE_COLLECTOR_H_
@@ -15,7 +14,7 @@ namespace nowcalls::store {
 // Dense: at least this many tombstones, and half of the entries.
 inline constexpr uint64_t kTombstonesDenseMin = 256;
 
-// Property with a file's SingleDeletes, in decimal digits.
+// In decimal digits.
 inline constexpr char kTombstonesProperty[] = "nowcalls.single_deletes";
 
 std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> NewTombstoneCollectorFactory();

@@ -31,7 +31,7 @@ class WriteBatchBuilder : public ledger::KeyValueSink {
   void SingleDelete(ledger::Family family, std::string_view key) override;
   void Delete(ledger::Family family, std::string_view key) override;
 
-  // Data for readers of the log; the database never sees it.
+  // For readers of the log; the database never sees it.
   void LogData(std::string_view blob);
 
   // Nothing may follow.
@@ -47,7 +47,6 @@ class WriteBatchBuilder : public ledger::KeyValueSink {
   // Return where to write, with room for `bytes` of keys, values and lengths.
   char* Begin(Tags tags, ledger::Family family, size_t bytes);
   char* Room(size_t bytes);
-  // All is written up to `end`.
   void End(const char* end);
 
   const FamilyNumbers& families_;

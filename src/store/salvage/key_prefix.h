@@ -1,4 +1,4 @@
-// A key's first bytes as a number, to search for the next readable place of a family.
+// A key's first bytes as a number, for searches.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_STORE_SALVAGE_KEY_PREFIX_H_

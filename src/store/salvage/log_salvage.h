@@ -34,7 +34,6 @@ StoreError SalvageLog(const std::string& path,
                       const std::function<void(const SalvagedRecord& record)>& show,
                       const std::function<void(const SkippedBytes& skipped)>& skip);
 
-// Appends a record to the bytes of a log.
 void AppendLogRecord(std::string_view bytes, std::string* log);
 
 }  // namespace nowcalls::store

@@ -1,5 +1,4 @@
-// Salvage: reads what is readable of a refused ledger, from a mended copy; the ledger itself is
-// only read. Steps: salvage.cc.
+// Salvage: reads what is readable of a refused ledger, from a mended copy. Steps: salvage.cc.
 //
 // Thread: one, the process's only one, since children look at data files.
 #ifndef NOWCALLS_STORE_SALVAGE_SALVAGE_H_

@@ -1,5 +1,5 @@
-// SalvagedLedger: the copy of a damaged ledger, opened without checks and read on behind unreadable
-// places. Messages name the ledger, not the copy, and omit the advice to salvage.
+// SalvagedLedger: the copy of a damaged ledger, read on behind unreadable places. Messages name the
+// ledger, not the copy, and omit the advice to salvage.
 //
 // Thread: one.
 #ifndef NOWCALLS_STORE_SALVAGE_SALVAGED_LEDGER_H_
@@ -24,9 +24,7 @@ class SalvagedLedger {
 
   StoreError Open();
 
-  // Shows all that is readable, in the order of ledger::Entity; reports other places
-  // (OnUnreadable).
-  // REQUIRES: Open is ok.
+  // Shows all that is readable; reports other places (OnUnreadable). REQUIRES: Open is ok.
   Status Load(ledger::EntityVisitor* visitor) const;
 
  private:
