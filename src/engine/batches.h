@@ -1,6 +1,6 @@
 // Batches: the open commit batch, the batch being committed, and the moment of the call.
 //
-// Thread: loop. One batch fills while the other is committed; a sealed batch never changes.
+// Thread: loop. A sealed batch never changes.
 #ifndef NOWCALLS_ENGINE_BATCHES_H_
 #define NOWCALLS_ENGINE_BATCHES_H_
 
@@ -28,7 +28,7 @@ class Batches {
   Instant now() const { return now_; }
 
   core::Step Step() { return {now_, &batches_[open_]}; }
-  // For as many due tokens as their pace allows. CountDue follows.
+  // As many due tokens as their pace allows. CountDue follows.
   core::Step StepForDue();
   void CountDue(const core::Step& step);
   // Room in the open batch; kNever: not before the next batch.

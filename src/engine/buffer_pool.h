@@ -1,4 +1,4 @@
-// BufferPool: memory of buffers between two uses.
+// BufferPool: memory of buffers between uses.
 //
 // Thread: loop. Keeps at most kSpareMax buffers of at most kCapacityMax bytes: 32 MiB.
 #ifndef NOWCALLS_ENGINE_BUFFER_POOL_H_

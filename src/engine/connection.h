@@ -1,7 +1,6 @@
 // Connection: the state of one client connection, of any protocol.
 //
-// Thread: loop. Only the class named above a group of members writes them. A quiet connection holds
-// no buffer (BufferPool).
+// Thread: loop. Only the class named above a group of members writes them.
 #ifndef NOWCALLS_ENGINE_CONNECTION_H_
 #define NOWCALLS_ENGINE_CONNECTION_H_
 

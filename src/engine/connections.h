@@ -1,6 +1,6 @@
 // Connections: every connection by its id.
 //
-// Thread: loop. Owns the connections; addresses are stable from Add to Remove. Ids are reused.
+// Thread: loop. Addresses are stable from Add to Remove. Ids are reused.
 #ifndef NOWCALLS_ENGINE_CONNECTIONS_H_
 #define NOWCALLS_ENGINE_CONNECTIONS_H_
 

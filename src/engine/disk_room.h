@@ -1,7 +1,6 @@
-// DiskRoom: whether the ledger's file system has room for new tokens. Between its two watermarks
-// the answer stays as it was.
+// DiskRoom: whether the ledger's disk has room for new tokens. Between two marks the answer stays.
 //
-// Thread: loop. Each look is passed in; no clock.
+// Thread: loop.
 #ifndef NOWCALLS_ENGINE_DISK_ROOM_H_
 #define NOWCALLS_ENGINE_DISK_ROOM_H_
 
@@ -15,7 +14,7 @@ namespace nowcalls::engine {
 
 class DiskRoom {
  public:
-  // Inodes: each data file and log takes one. A start and a flush need several at once.
+  // Inodes. A start and a flush need several at once.
   static constexpr uint64_t kFilesLow = 64;
   static constexpr uint64_t kFilesHigh = 128;
 

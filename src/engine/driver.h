@@ -1,5 +1,4 @@
-// Driver: what the engine needs from its surroundings. The libuv server, tests and the simulator
-// implement it.
+// Driver: what the engine needs from its surroundings.
 //
 // Thread: loop, within an Engine call. No method may call the engine back.
 #ifndef NOWCALLS_ENGINE_DRIVER_H_
@@ -16,12 +15,12 @@
 
 namespace nowcalls::engine {
 
-// From Engine::OnConnect; reused after OnDisconnect.
+// Reused after OnDisconnect.
 using ConnectionId = uint32_t;
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
-// Replies to one connection; never empty.
+// Never empty.
 struct Output {
   ConnectionId to = 0;
   std::string_view bytes;  // Gone after the call.

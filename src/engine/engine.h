@@ -1,8 +1,7 @@
 // Engine: the whole server without I/O. Bytes and times go in; commit batches, scan requests and
-// bytes come out. The same calls give the same outputs, byte for byte.
+// bytes come out, the same for the same calls.
 //
-// Thread: loop. Owns every connection and the commit batches; the core is the caller's. The driver
-// calls it in turns:
+// Thread: loop. The core is the caller's. The driver calls it in turns:
 //
 //   OnBytes ... OnBytes     any number of events
 //   ResumeInput             left-over input
@@ -13,8 +12,8 @@
 //   OnCommitDone            lets the replies of that batch leave
 //
 // A reply that depends on a record leaves when its batch is durable (invariant 1), others at the
-// end of the turn. A turn does bounded work (invariant 8); input left over waits, first come first
-// served, and its connection is not read. Parts: engine_impl.h.
+// end of the turn. A turn does bounded work (invariant 8). A connection with input left over is not
+// read. Parts: engine_impl.h.
 #ifndef NOWCALLS_ENGINE_ENGINE_H_
 #define NOWCALLS_ENGINE_ENGINE_H_
 
@@ -48,7 +47,6 @@ struct EngineOptions {
   std::string durability;                   // As told by info: "sync", "interval:50", "none".
   std::string data_dir;                     // As told by info.
   std::string expire_strategy = "default";  // As told by info: "default", "strict".
-  // Who a new connection is.
   std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
 };
 
@@ -76,11 +74,10 @@ class Engine {
   // Limits, guards and the pace of the sweep; see Core::SetOptions.
   void SetOptions(const core::CoreOptions& options);
 
-  // Call OnTime at NextDeadline or soon after; kNever: no timer. A past moment means the next turn,
-  // after other input was read. A late driver first reads what has arrived: no client that was in
-  // time suffers.
+  // Call OnTime at NextDeadline or soon after; kNever: no timer. A past moment means the next turn.
+  // A late driver first reads what has arrived: no client that was in time suffers.
   void OnTime(Instant now);
-  // Closes connections of peers too slow to send or read: for a driver that holds OnTime back.
+  // Closes connections of peers too slow to send or read, while OnTime is held back.
   void CloseTooSlow(Instant now);
   Instant NextDeadline() const;
   bool input_waits() const;  // For the next turn.

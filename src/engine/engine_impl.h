@@ -1,6 +1,6 @@
-// Engine::Impl: the parts of the engine, put together. Internal to src/engine.
+// Engine::Impl: the parts of the engine. Internal to src/engine.
 //
-// Thread: loop. Each part owns its members and knows the parts it is given (README.md).
+// Thread: loop. Each part knows the parts it is given.
 #ifndef NOWCALLS_ENGINE_ENGINE_IMPL_H_
 #define NOWCALLS_ENGINE_ENGINE_IMPL_H_
 

@@ -1,7 +1,7 @@
 // The table of figures, one row of figures.cc each. `info` sends all in this order; PROTOCOL.md has
 // the same words (tests/unit/engine/figures_test.cc compares).
 //
-// Thread: loop. Rows are constant; a value is read when asked for.
+// Thread: loop.
 #ifndef NOWCALLS_ENGINE_FIGURES_H_
 #define NOWCALLS_ENGINE_FIGURES_H_
 

@@ -1,6 +1,6 @@
 // HeldInput: bytes that have arrived and are not taken yet.
 //
-// Thread: loop. Counts only; Inputs keeps the bound (invariant 8).
+// Thread: loop. Inputs keeps the bound.
 #ifndef NOWCALLS_ENGINE_HELD_INPUT_H_
 #define NOWCALLS_ENGINE_HELD_INPUT_H_
 
@@ -45,7 +45,6 @@ class HeldInput {
 
   BufferPool* const buffers_;
   size_t total_ = 0;
-  // By bytes, and by the moment their message began.
   absl::btree_set<std::pair<size_t, ConnectionId>> sizes_;
   absl::btree_set<std::pair<int64_t, ConnectionId>> incomplete_;
 };

@@ -1,6 +1,6 @@
 // Inputs: bytes of connections become messages, in turns.
 //
-// Thread: loop. A visit takes messages of one connection, bounded by its own cost and by the turn's
+// Thread: loop. A visit takes messages of one connection, bounded by its cost and the turn's
 // budget. Input left over waits in a line (lines.h), and its connection is not read meanwhile.
 #ifndef NOWCALLS_ENGINE_INPUTS_H_
 #define NOWCALLS_ENGINE_INPUTS_H_
@@ -32,7 +32,7 @@ class Inputs {
          LateAnswers* late, Closing* closing);
 
   void TakeBytes(Connection* connection, std::string_view bytes);
-  // Visits connections whose input waits for a turn, within the budget left.
+  // Visits waiting connections, within the budget left.
   void Resume();
   void BeginTurn() { budget_ = TurnBudget(); }
 

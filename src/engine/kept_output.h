@@ -1,6 +1,6 @@
-// KeptOutput: bytes of replies that the driver buffers because peers do not read them.
+// KeptOutput: bytes of replies that peers do not read.
 //
-// Thread: loop. Counts only; Outputs keeps the bounds.
+// Thread: loop. Outputs keeps the bounds.
 #ifndef NOWCALLS_ENGINE_KEPT_OUTPUT_H_
 #define NOWCALLS_ENGINE_KEPT_OUTPUT_H_
 

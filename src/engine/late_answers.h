@@ -1,6 +1,6 @@
 // LateAnswers: answers to acquires that waited, and notices of lost tokens.
 //
-// Thread: loop. Send follows every call of the core: almost all may end waits or tokens.
+// Thread: loop. Send follows every call of the core.
 #ifndef NOWCALLS_ENGINE_LATE_ANSWERS_H_
 #define NOWCALLS_ENGINE_LATE_ANSWERS_H_
 

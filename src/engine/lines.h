@@ -1,7 +1,7 @@
 // Lines: connections whose input waits, by what it waits for.
 //
-// Thread: loop. First come first served. Input that waits for its own replies or its peer stands in
-// no queue.
+// Thread: loop. First come first served. Input that waits for its own replies or peer stands in no
+// queue.
 #ifndef NOWCALLS_ENGINE_LINES_H_
 #define NOWCALLS_ENGINE_LINES_H_
 
@@ -35,7 +35,7 @@ class Lines {
   // REQUIRES: the connection does not wait.
   void Wait(Connection* connection, InputWaits waits);
   void Stop(Connection* connection);
-  // The wait may be over; the turn shows whether it is.
+  // The wait may be over.
   void WaitForTurn(Connection* connection);
   void AfterBegin();   // A batch was sealed: the next one has room.
   void AfterCommit();  // A commit made room for long replies.

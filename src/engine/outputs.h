@@ -1,4 +1,4 @@
-// Outputs: replies on their way to the peers.
+// Outputs: replies on their way.
 //
 // Thread: loop. `ready` replies leave at the end of the turn; `waiting` ones become ready when
 // their batch is durable (invariant 1). Connections that let too much pile up are aborted.
@@ -25,7 +25,7 @@ class Closing;
 // While the driver buffers this much of a connection, its input waits.
 inline constexpr size_t kKeptPauseBytes = 256 * 1024;
 
-// Reply bytes of one connection in a turn before others get theirs. Only listings reach it.
+// Reply bytes of one connection in a turn. Only listings reach it.
 inline constexpr size_t kReplyBytesPerTurn = 256 * 1024;
 
 class Outputs {
@@ -42,7 +42,7 @@ class Outputs {
   // The batch is durable. Returns the connections with replies of it; valid until the next call.
   const std::vector<ConnectionId>& Committed(size_t batch);
 
-  // Ends a turn: one call of the driver.
+  // Ends a turn.
   void FlushAll();
   bool dirty() const { return !dirty_.empty(); }
   void Flush(Connection* connection);  // At once.

@@ -1,4 +1,4 @@
-// The question of access, for all protocols of connections.
+// The question of access.
 //
 // Thread: loop.
 #ifndef NOWCALLS_ENGINE_PERMISSION_H_
@@ -23,7 +23,7 @@ inline constexpr std::string_view kDefaultNamespace = "default";
 inline bool IsAllowed(const core::Core& core, const Connection& connection,
                       const access::Needs& needs, std::string* why) {
   std::optional<std::string_view> name_space;
-  // A principal of all namespaces needs no lookup: this is on the way of every request.
+  // A principal of all namespaces needs no lookup.
   if (connection.principal.namespaces.has_value()) {
     name_space = kDefaultNamespace;
     if (connection.session != core::kNoSession) {

@@ -1,8 +1,7 @@
 // Protocol: the seam between the engine and a wire format.
 //
 // Thread: loop. One a connection, from its first byte on (protocols.h). The engine decides when a
-// message is taken and when replies leave; the protocol, where it ends, what it asks, and how the
-// answer looks.
+// message is taken and when replies leave.
 //
 //   bytes -> Inputs -> Protocol::Take -> core::Core
 //                            |  reply -> Outputs::Immediate or Outputs::AfterCommit
@@ -70,7 +69,6 @@ struct Taken {
   InputWaits waits = InputWaits::kNothing;  // kWaits only.
   size_t bytes = 0;                         // kTaken only; at least 1.
   const Cost* cost = &kLeastCost;           // Lives as long as the program.
-  // Units for values or rules that one request looked up.
   size_t values = 0;
 };
 
@@ -91,18 +89,17 @@ class Protocol {
   virtual void AnswerAcquire(Connection* connection, uint32_t tag,
                              const core::AcquireAnswer& answer) = 0;
 
-  // Likewise.
   virtual void AnswerAcquireAll(Connection* /*connection*/, uint32_t /*tag*/,
                                 const core::AcquireAllAnswer& /*answer*/) {}
 
-  // A record of the open batch took a token of the session. After LateAnswers::Listen only.
+  // A record took a token of the session. After LateAnswers::Listen only.
   virtual void TellLoss(Connection* /*connection*/, const core::Loss& /*loss*/) {}
 
   // Driver::BeginBackup has ended. Does nothing if the connection waits for none.
   virtual void AnswerBackup(Connection* /*connection*/, const Result<wire::BackupReply>& /*made*/) {
   }
 
-  // Tells the peer `why` its connection ends, if the message at the front can be answered.
+  // Tells the peer `why`, if the message at the front can be answered.
   virtual void AnswerRefused(Connection* connection, std::string_view input,
                              std::string_view why) = 0;
 };

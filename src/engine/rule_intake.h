@@ -1,7 +1,7 @@
 // RuleIntake: the RuleSink of all sources. Only recovery, and rule files at start
 // (Engine::LoadRules), pass it by.
 //
-// Thread: loop; Check: any. Rules put in force are recorded in the open commit batch.
+// Thread: loop; Check: any. Rules in force are recorded in the open batch.
 #ifndef NOWCALLS_ENGINE_RULE_INTAKE_H_
 #define NOWCALLS_ENGINE_RULE_INTAKE_H_
 

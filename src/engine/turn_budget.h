@@ -6,10 +6,10 @@
 
 namespace nowcalls::engine {
 
-// New input and waiting input have one each, so neither starves the other.
+// New input and waiting input have one each.
 inline constexpr int kCostPerTurn = 4096;
 
-// For Cost::work (listings, loads of rules, mass reclaims), which must not hold up acquires.
+// For Cost::work: listings, loads of rules, mass reclaims.
 inline constexpr int kWorkPerTurn = 8192;
 
 struct TurnBudget {

@@ -30,7 +30,6 @@ void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                   const core::AcquireAnswer& answer,
                   const std::optional<Param>& value = std::nullopt);
 
-// Likewise.
 void ReplyAcquireAll(Outputs* outputs, Connection* connection, uint32_t msgid,
                      const core::AcquireAllAnswer& answer);
 

@@ -1,7 +1,7 @@
-// LookAhead: prefetches the flows of acquires, and of releases of recent tokens, before these
-// requests are handled, and tells how long each is.
+// LookAhead: prefetches the flows of acquires, and of releases of recent tokens, and tells how long
+// each request is.
 //
-// Thread: loop. Nothing depends on what is loaded; sizes are those that the splitter would find.
+// Thread: loop. Nothing depends on what is loaded.
 #ifndef NOWCALLS_ENGINE_RPC_LOOK_AHEAD_H_
 #define NOWCALLS_ENGINE_RPC_LOOK_AHEAD_H_
 

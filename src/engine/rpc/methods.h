@@ -14,7 +14,6 @@
 
 namespace nowcalls::engine::rpc {
 
-// A row cannot leave its needs out.
 struct MethodRow {    // NOLINT(cppcoreguidelines-pro-type-member-init)
   wire::Method id{};  // Its name: wire::MethodName.
   Cost cost{};

@@ -1,4 +1,4 @@
-// rpc::Service: shared by the handlers of all MessagePack-RPC connections. rpc::Call: one request.
+// rpc::Service: shared by all MessagePack-RPC connections. rpc::Call: one request.
 //
 // Thread: loop.
 #ifndef NOWCALLS_ENGINE_RPC_SERVICE_H_
@@ -60,9 +60,8 @@ struct Call {
   wire::OutputBuffer* AfterCommit() const { return service.outputs->AfterCommit(connection); }
 };
 
-// Notifications get no reply.
 void ReplyError(const Call& call, const wire::RequestError& error);
-// For an error about state that records on their way may have made.
+// For errors about state that records on their way may have made.
 void ReplyErrorAfterCommit(const Call& call, const wire::RequestError& error);
 void ReplyStatus(const Call& call, TokenStatus status);
 wire::RequestError ErrorOf(const Status& status);

@@ -1,4 +1,4 @@
-// sentinel::Service: shared by the connections that speak Sentinel's protocol.
+// sentinel::Service: shared by Sentinel's connections.
 //
 // Thread: loop.
 #ifndef NOWCALLS_ENGINE_SENTINEL_SERVICE_H_
