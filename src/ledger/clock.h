@@ -15,7 +15,7 @@ namespace nowcalls::ledger {
 
 inline constexpr int64_t kRebootGapMsMax = 3'600'000;
 
-// The time of a ledger that is served, for all who act on it.
+// The time of a served ledger.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -1,4 +1,4 @@
-// Keys and values of every column family as bytes. Pure functions, no I/O.
+// Keys and values of every column family as bytes.
 //
 // Thread: any. FORMAT.md specifies layouts; data/golden/ledger_*.hex has examples. Integers are
 // big-endian; a value starts with a version byte, the format record with the format version.
@@ -21,7 +21,6 @@
 
 namespace nowcalls::ledger {
 
-// Keys of the meta family.
 inline constexpr std::string_view kFormatKey = "format";
 inline constexpr std::string_view kClockKey = "clock";
 inline constexpr std::string_view kSealKey = "seal";
@@ -40,7 +39,7 @@ inline constexpr size_t kLogDataBytes = 10;
 void EncodeTokenKey(const TokenKey& key, char out[kTokenKeyBytes]);
 Result<TokenKey> DecodeTokenKey(Family family, std::string_view bytes);
 
-// The least key with a deadline >= `deadline_ms`, which may be any number.
+// The least key with a deadline >= `deadline_ms`.
 std::string TokenKeyLowerBound(int64_t deadline_ms);
 
 // version 1 | flow | session | count | issued_ms | fence | request_id. REQUIRES: no parameter.
@@ -52,7 +51,6 @@ std::string EncodeTokenValue(const Token& token);
 // Versions 1 and 2. Ranges: flow, session, fence, count > 0; count <= kCountMax; 0 <= issued_ms <=
 // deadline_ms <= 2^62.
 Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value);
-// DecodeToken without a Token.
 struct TokenHead {
   TokenKey key;
   bool has_param = false;
@@ -62,7 +60,6 @@ Result<TokenHead> CheckToken(Family family, std::string_view key, std::string_vi
 std::string EncodeSessionKey(SessionId id);
 Result<SessionId> DecodeSessionKey(std::string_view key);
 
-// FORMAT.md lists the fields.
 std::string EncodeSessionValue(const Session& session);
 Result<Session> DecodeSession(std::string_view key, std::string_view value);
 

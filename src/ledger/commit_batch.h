@@ -1,8 +1,7 @@
 // CommitBatch: the self-contained redo records of one group commit.
 //
-// Thread: one at a time. The loop fills it, the committer takes it and returns it when durable.
-// A record is a type byte and a fixed layout; a changed layout gets a new number (FORMAT.md).
-// Appending allocates only while the buffer grows to its usual size.
+// Thread: one at a time. The loop fills it, the committer returns it when durable. A changed layout
+// gets a new number (FORMAT.md).
 #ifndef NOWCALLS_LEDGER_COMMIT_BATCH_H_
 #define NOWCALLS_LEDGER_COMMIT_BATCH_H_
 
@@ -44,9 +43,8 @@ class CommitBatch {
   void RateSet(const RateBucket& bucket);
   void RateDropped(const RateKey& key);
   void ClockMarked(const ClockMark& mark);
-  // Goes with the first batch that may need the new version.
   void FormatSet(const Format& format);
-  // Every live deadline is >= `deadline_ms`; a sweep may start there.
+  // Every live deadline is >= `deadline_ms`.
   void WatermarkRaised(int64_t deadline_ms);
 
   // Ends the batch; it is a SealedBatch from now on. `term`: of this writer of the ledger.
@@ -58,7 +56,6 @@ class CommitBatch {
   uint64_t number() const { return number_; }  // Of the seal; 0 before.
   uint64_t term() const { return term_; }
   uint32_t records() const { return records_; }
-  // The records.
   std::string_view bytes() const {
     const std::string_view all = bytes_;
     return all.substr(kSealedBatchHeaderBytes);
@@ -66,7 +63,7 @@ class CommitBatch {
   // Header and records. REQUIRES: sealed().
   std::string_view sealed_bytes() const;
 
-  // Due tokens decided in this batch; callers bound the number.
+  // Due tokens decided in this batch.
   uint32_t due() const { return due_; }
   void CountDue() { ++due_; }
 

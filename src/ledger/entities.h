@@ -1,4 +1,4 @@
-// The structs that the ledger stores. Byte layouts: codec.h, FORMAT.md.
+// The ledger's structs. Byte layouts: codec.h, FORMAT.md.
 #ifndef NOWCALLS_LEDGER_ENTITIES_H_
 #define NOWCALLS_LEDGER_ENTITIES_H_
 
@@ -15,7 +15,7 @@
 
 namespace nowcalls::ledger {
 
-// New ledgers have kFormatVersion. Earlier ones are read; a server's first batch raises them.
+// A server's first batch raises earlier versions.
 inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kFormatVersionMin = 1;
 
@@ -44,7 +44,6 @@ struct Token {
   int64_t issued_ms = 0;
   Fence fence;
   uint64_t request_id = 0;  // The client's idempotency key; 0: none.
-  // Value of the rule's parameter; none if the rule has no parameter.
   std::optional<ParamValue> param{};
 
   bool operator==(const Token&) const = default;
@@ -83,8 +82,8 @@ enum class RuleState : uint8_t {
 
 constexpr bool IsInForce(RuleState state) { return state != RuleState::kRemoved; }
 
-// Every flow with live tokens has a rule: of the flow for tokens without a parameter, by value for
-// the others. A namespace has at most one of each kind a flow id.
+// Every flow with live tokens has a rule of their kind: of the flow, or by value. A namespace has
+// at most one of each kind a flow id.
 struct RuleEntry {
   std::string name_space;
   FlowId flow;
@@ -94,8 +93,7 @@ struct RuleEntry {
   bool operator==(const RuleEntry&) const = default;
 };
 
-// Source of a namespace's active rules; only the source may replace them. One entry for each
-// namespace with an active rule.
+// Only the source of a namespace's active rules may replace them. No entry without an active rule.
 struct NamespaceEntry {
   std::string name_space;
   std::string source;  // "rpc", "file:/etc/nowcalls/shop.json" (nowcalls/rule_source.h).
@@ -133,8 +131,7 @@ struct Watermark {
 // Token ids end at 2^63 - 1; the rest is room for skipped numbers.
 inline constexpr uint64_t kFenceMax = uint64_t{1} << 62;
 
-// Ends every batch. Recovery compares the sums with the live tokens found (invariant 2: nowCalls is
-// never stored).
+// Ends every batch. Recovery compares the sums with the live tokens found.
 struct Seal {
   uint64_t batch_number = 0;  // Consecutive from 1.
   uint64_t next_fence = 1;    // Above every number of a grant or a session; <= kFenceMax.

@@ -1,5 +1,4 @@
-// The kinds of entities of a ledger, a row each: where they lie, how commit records hold them, how
-// they are read. Commit batches, loading and tools follow it.
+// The kinds of entities of a ledger, a row each. Commit batches, loading and tools follow it.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_LEDGER_ENTITY_TABLE_H_

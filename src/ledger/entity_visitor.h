@@ -14,13 +14,12 @@
 
 namespace nowcalls::ledger {
 
-// All that a ledger stores, in the order of a visit; entity_table.h has a row for each. A namespace
-// precedes its rules; blocks of the history and rates ascend by key; tokens come in any order.
+// In the order of a visit. A namespace precedes its rules; blocks of the history and rates ascend
+// by key; tokens come in any order.
 using Entity = std::variant<const Format*, const ClockMark*, const Seal*, const Watermark*,
                             const NamespaceEntry*, const RuleEntry*, const Session*,
                             const HistoryBlock*, const RateBucket*, const Token*>;
 
-// nullptr: it is another entity.
 template <typename T>
 const T* As(const Entity& entity) {
   const auto* const found = std::get_if<const T*>(&entity);

@@ -1,5 +1,4 @@
-// The column families of a ledger, found by name, never by position. FORMAT.md gives their
-// contents.
+// The column families of a ledger, found by name. FORMAT.md gives their contents.
 #ifndef NOWCALLS_LEDGER_FAMILIES_H_
 #define NOWCALLS_LEDGER_FAMILIES_H_
 
@@ -21,7 +20,7 @@ enum class Family : uint8_t {
   kRates = 7,    // Windows of calls a second.
 };
 
-// How often a key of a family is put. RocksDB's SingleDelete needs keys that are put once.
+// RocksDB's SingleDelete needs keys that are put once.
 enum class Keys : uint8_t {
   kPutAgain,  // Deleted by Delete.
   kPutOnce,   // Deleted once, by SingleDelete.
@@ -47,7 +46,6 @@ inline constexpr std::array<FamilyRow, kFamilyCount> kFamilies = {{
     {Family::kRates, "rates", Keys::kPutAgain, 3},
 }};
 
-// Tokens come last: they may be millions.
 inline constexpr std::array<Family, kFamilyCount> kLoadOrder = {
     Family::kMeta,  Family::kRules,       Family::kSessions,     Family::kHistory,
     Family::kRates, Family::kTokensShort, Family::kTokensMedium, Family::kTokensLong};

@@ -1,15 +1,13 @@
-// The fence at which a ledger goes on when the number of grants is unknown: after a boot, a
-// restore, a repair, and in a new ledger.
+// The fence at which a ledger goes on when the number of grants is unknown: boots, restores,
+// repairs, new ledgers.
 //
 // Thread: any; pure. Fences are counts, times are milliseconds of the wall clock since the Unix
 // epoch. Results saturate at kFenceMax.
 //
 // Principle: fences of every ledger stay below FenceLine, which rises four times as fast as the
 // quickest server grants. A boot never crosses the line; restore and repair go on exactly there.
-// Distances from the fences found would add up from copy to copy.
 //
-// Not covered: a wall clock behind at a restore, ahead at an earlier one, or set back by a boot to
-// just after the last restore.
+// Not covered: a wall clock behind at a restore, ahead at an earlier one, or set back by a boot.
 #ifndef NOWCALLS_LEDGER_FENCE_LINE_H_
 #define NOWCALLS_LEDGER_FENCE_LINE_H_
 
@@ -31,7 +29,7 @@ inline constexpr uint64_t kFencesPerMs = uint64_t{1} << 13;
 // 2^53 is enough for 2^23 boots.
 inline constexpr uint64_t kFencesSkippedByBoot = uint64_t{1} << 30;
 
-// For gaps of unknown length: six days at two million grants a second.
+// Six days at two million grants a second.
 inline constexpr uint64_t kFencesSkippedBlindly = uint64_t{1} << 40;
 
 // REQUIRES: a, b <= kFenceMax.

@@ -22,13 +22,12 @@
 
 namespace nowcalls::ledger {
 
-// Timely releases of successful calls, and cancelled acquires, are counted but not kept.
+// Not timely releases of successful calls, nor cancelled acquires.
 constexpr bool IsKeptInHistory(EndReason reason, CallOutcome outcome = CallOutcome::kOk) {
   if (reason == EndReason::kReleased) return outcome != CallOutcome::kOk;
   return reason != EndReason::kCancelled;
 }
 
-// Text: std::string, or std::string_view to look only.
 template <typename Text>
 struct HistoryEntryOf {
   uint64_t sequence = 0;  // 1 .. kFenceMax (entities.h).
@@ -43,7 +42,6 @@ struct HistoryEntryOf {
   Text name_space;  // Of the session, as is client_id.
   Text client_id;
   Text note;  // The administrator's reason; empty for other ends.
-  // Of the token, if it had a parameter.
   std::optional<std::conditional_t<std::is_same_v<Text, std::string>, ParamValue, Param>> param{};
   // Of the session, if its client id had another session then; else 0.
   uint64_t instance = 0;

@@ -18,8 +18,7 @@ inline constexpr size_t kParamCodedBytesMax = kParamHeadBytes + kParamBytesMax;
 // In place of a type: no parameter.
 inline constexpr uint8_t kNoParamType = 0xff;
 
-// Why a ledger cannot hold the parameter; nullptr: it can. Texts hold no zero bytes: a run of zeros
-// would look like a sector lost to a power cut.
+// Why a ledger cannot hold the parameter; nullptr: it can. Texts hold no zero bytes.
 const char* ParamProblem(const Param& param);
 
 inline size_t ParamCodedBytes(const Param& param) { return kParamHeadBytes + param.bytes.size(); }

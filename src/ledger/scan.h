@@ -12,8 +12,8 @@
 
 namespace nowcalls::ledger {
 
-// Order: kTokenFamilies, then ascending keys. A step that resumes with the same bounds stays in the
-// first step's view: it may name tokens that ended or moved since, and misses none.
+// Order: kTokenFamilies, then ascending keys. A resumed step with the same bounds stays in the
+// first view: it may name tokens that ended or moved since.
 struct ScanRequest {
   int64_t lower_ms = 0;      // No live token has a deadline below it (iterate_lower_bound).
   int64_t upper_ms = 0;      // Deadlines up to and including it are expired.

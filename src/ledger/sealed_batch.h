@@ -1,7 +1,7 @@
 // SealedBatch: a commit batch as anybody can keep or send it: number, term, sum and records.
 //
-// Thread: any. A view of bytes that somebody else owns: a CommitBatch that is sealed, or what a log
-// holds. FORMAT.md has the layout, data/golden/ledger_records.hex an example.
+// Thread: any. A view of a sealed CommitBatch or of a log's bytes. FORMAT.md has the layout,
+// data/golden/ledger_records.hex an example.
 #ifndef NOWCALLS_LEDGER_SEALED_BATCH_H_
 #define NOWCALLS_LEDGER_SEALED_BATCH_H_
 
@@ -23,8 +23,7 @@ class SealedBatch {
   // REQUIRES: `batch` is sealed, and outlives this unchanged.
   SealedBatch(const CommitBatch& batch);  // NOLINT(google-explicit-constructor)
 
-  // The batch that `bytes` are. kCorruption: they are not one batch, whole and undamaged. The
-  // records are not looked at: ApplyRecords does that.
+  // kCorruption: `bytes` are not one batch, whole and undamaged. The records are not looked at.
   static Result<SealedBatch> Parse(std::string_view bytes);
 
   uint64_t number() const { return number_; }  // Consecutive from 1.
