@@ -1,4 +1,4 @@
-// Requests of administrators in both directions: reclaims of many tokens, purges, drains, backups.
+// Requests of administrators, in both directions.
 //
 // Thread: any. Views and errors as in messages.h.
 #ifndef NOWCALLS_WIRE_ADMIN_MESSAGES_H_

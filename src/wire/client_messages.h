@@ -58,7 +58,7 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message);
 
 RefusedBy RefusedByFromName(std::string_view name);  // kOther: this client does not know the word.
 
-// A grant, a refusal, a release or the answer to a request for calls a second.
+// A grant, refusal, release or answer about calls a second.
 struct CommonReply {
   uint32_t msgid = 0;
   TokenStatus status = TokenStatus::kFail;  // kOk, kBlocked or kReleaseOk.

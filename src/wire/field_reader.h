@@ -26,7 +26,7 @@ class FieldReader {
   FieldReader(const FieldReader&) = delete;
   FieldReader& operator=(const FieldReader&) = delete;
 
-  // The next reads take the elements of an array. More than `elements_max` are refused.
+  // The next reads take the array's elements, `elements_max` at most.
   bool OpenArray(uint32_t elements_max);
   bool OpenArray();
   // After the last read: skips elements left. False: bytes follow the value.

@@ -16,7 +16,7 @@
 
 namespace nowcalls::wire {
 
-// Counters of one name by a word, such as the limit that refused.
+// Counters of one name by a word.
 using WordCounts = std::vector<std::pair<std::string_view, uint64_t>>;
 
 using FigureValue =  // std::monostate: unknown.

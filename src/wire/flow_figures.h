@@ -1,7 +1,6 @@
-// The figures of a flow's row: one table for the codec, PROTOCOL.md, the columns of the admin tool,
-// the page's JSON and the metrics.
+// The figures of a flow's row: one table for codec, PROTOCOL.md, columns, JSON and metrics.
 //
-// Thread: any. Tests compare the table with PROTOCOL.md, and the places of each view.
+// Thread: any.
 #ifndef NOWCALLS_WIRE_FLOW_FIGURES_H_
 #define NOWCALLS_WIRE_FLOW_FIGURES_H_
 

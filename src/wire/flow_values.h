@@ -1,6 +1,6 @@
 // The values in the counters of a flow's row: counts by reason, and times.
 //
-// Thread: any. Argument-dependent lookup finds these overloads from row_fields.h.
+// Thread: any.
 #ifndef NOWCALLS_WIRE_FLOW_VALUES_H_
 #define NOWCALLS_WIRE_FLOW_VALUES_H_
 
@@ -33,7 +33,7 @@ void PackValue(const CountsBy<Reason, kCount>& counts, Packer* packer) {
   packer->pack_map(kCount - 1);
   for (size_t i = 1; i < kCount; ++i) PackField(WordAt<Reason>(i), counts[i], packer);
 }
-// Limits that refused nothing are left out: a flow meets few of its limits.
+// Limits that refused nothing are left out.
 inline void PackValue(const LimitCounts& counts, Packer* packer) {
   packer->pack_map(static_cast<uint32_t>(
       std::count_if(counts.begin(), counts.end(), [](uint64_t count) { return count > 0; })));

@@ -1,4 +1,4 @@
-// JSON documents as MessagePack and back, for rules, which have no fixed layout.
+// JSON documents of rules as MessagePack and back.
 //
 // Thread: any. Not for hot paths. Input: one whole value of the splitter. 2.0 comes back as 2.
 #ifndef NOWCALLS_WIRE_JSON_H_

@@ -1,7 +1,7 @@
-// MessagePack-RPC requests and replies of nowcalls as structs (PROTOCOL.md).
+// MessagePack-RPC requests and replies as structs (PROTOCOL.md).
 //
-// Thread: any. Views in decoded structs point into the message. Decoding a hot request and encoding
-// its reply allocate nothing.
+// Thread: any. Views in decoded structs point into the message. Hot requests and replies allocate
+// nothing.
 #ifndef NOWCALLS_WIRE_MESSAGES_H_
 #define NOWCALLS_WIRE_MESSAGES_H_
 
@@ -168,7 +168,6 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
 // `method`: for the error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
-// Reuses the memory of out->items.
 bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestError* error);
 bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error);
 // `values`: 0 .. kElementsMax.

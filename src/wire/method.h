@@ -44,7 +44,7 @@ enum class Method : uint8_t {
   kDrainNamespace,
 };
 
-// Searched from the front: the most frequent come first.
+// Searched from the front.
 inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string_view>>({
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},

@@ -82,7 +82,6 @@ class Reader {
   bool AtEnd() const { return rest_.empty(); }
 
  private:
-  // For values that are not read inline.
   Outcome ReadAnyInt(int64_t* value);
   Outcome ReadAnyUint(uint64_t* value);
   Outcome ReadAnyString(std::string_view* value);

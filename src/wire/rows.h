@@ -1,4 +1,4 @@
-// Rows of the listings, live or offline: maps by the members' names, or the names beside them.
+// Rows of listings: maps by the members' names, or the names beside them.
 //
 // Thread: any. Times are ledger-clock milliseconds. Readers skip unknown keys.
 #ifndef NOWCALLS_WIRE_ROWS_H_
@@ -39,7 +39,7 @@ struct TokenRow {
   bool operator==(const TokenRow&) const = default;
 };
 
-// Histograms count the times below each. Exact: a bucket of the server begins at each.
+// Histograms count the times below each exactly.
 inline constexpr auto kTimeBoundsMs =
     std::to_array<uint64_t>({10, 96, 1'024, 10'240, 57'344, 655'360, 3'670'016});
 struct CountsBelow : std::array<uint64_t, kTimeBoundsMs.size()> {};
@@ -123,9 +123,9 @@ struct FlowRow {
   std::optional<int64_t> oldest_issued_ms;
   std::optional<FlowCounters> counters;  // Absent offline.
   std::optional<FlowRate> rate;          // Absent while nobody has asked for calls a second.
-  // Acquires of a rule for calls a second, or requests of another. Absent: none.
+  // Requests of the other kind. Absent: none.
   std::optional<uint64_t> other_kind;
-  // Values that tokens hold or acquires wait for; absent without a parameter, and offline.
+  // With tokens or waiters; absent without a parameter, and offline.
   std::optional<uint64_t> keys{};
   // Of `flow` without a kind: the row of the rule by value, if the id has one beside this row's.
   std::vector<FlowRow> by_value{};

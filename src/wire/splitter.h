@@ -1,8 +1,7 @@
 // MessageSplitter: finds where a MessagePack-RPC message ends in a byte stream.
 //
-// Thread: one at a time. A call costs only the bytes that are new. Stores and allocates nothing,
-// whatever length the bytes claim. Limits (base/limits.h): bytes, nesting, elements, no extension
-// types.
+// Thread: one at a time. A call costs only new bytes. Allocates nothing, whatever length the bytes
+// claim. Limits (base/limits.h): bytes, nesting, elements, no extension types.
 #ifndef NOWCALLS_WIRE_SPLITTER_H_
 #define NOWCALLS_WIRE_SPLITTER_H_
 
@@ -62,7 +61,6 @@ class MessageSplitter {
   uint64_t fault_detail_ = 0;
 };
 
-// With a server's limits.
 inline MessageSplitter RequestSplitter() { return MessageSplitter(); }
 
 }  // namespace nowcalls::wire

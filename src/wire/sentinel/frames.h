@@ -39,7 +39,6 @@ enum class RequestType : int8_t {
 };
 inline constexpr int kRequestTypeCount = 6;
 
-// Finds the ends of frames in a stream.
 class FrameSplitter {
  public:
   enum class Outcome : uint8_t {
@@ -125,7 +124,7 @@ inline bool DecodeToken(std::string_view data, uint64_t* token_id) {
 // *name_space is a part of `data`, maybe empty. False: cut off.
 bool DecodePing(std::string_view data, std::string_view* name_space);
 
-// The values of a full frame: the least take 2 bytes.
+// Of a full frame: the least take 2 bytes.
 inline constexpr size_t kParamsMax = (kPayloadBytesMax - kRequestHeadBytes - 16) / 2;
 using ParamRoom = std::array<Param, kParamsMax>;
 
