@@ -1,7 +1,6 @@
 // Bootstrap: from a configuration to a server that serves, and to its exit code.
 //
-// Thread: main. A server that answers has recovered. Mistakes are found before the ledger is
-// touched, as far as they can.
+// Thread: main. Mistakes are found before the ledger is touched, as far as they can.
 #ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
 #define NOWCALLS_SERVER_BOOTSTRAP_H_
 
@@ -19,8 +18,7 @@
 
 namespace nowcalls::server {
 
-// Verifies a copy in a process of this program, whose main calls backup::RunAsVerifier: damage that
-// ends a reader must not end the server.
+// Verifies a copy in a process of this program, whose main calls backup::RunAsVerifier.
 Result<backup::VerifySummary> VerifyInChild(const std::string& data_dir,
                                             const std::atomic<bool>& stop);
 

@@ -31,12 +31,11 @@ class PortFile {
   // Any thread. kInvalidArgument: a client's `path` has the name of the port file or of its
   // precursor.
   Status CheckIsNot(const std::string& path) const;
-  // Removes the file that Write wrote, unless another server replaced it.
+  // Removes Write's file, unless another server replaced it.
   void Remove();
 
  private:
   std::string FreshPath() const { return path_ + ".new"; }
-  // The empty precursor of our file.
   Result<int> OpenFresh() const;
   bool IsOurs() const;
 

@@ -1,7 +1,7 @@
 // Server: drives the engine with libuv, sockets and worker threads.
 //
-// Thread: loop (that of Start and Run), beside commit, scan and backup threads. Callbacks report
-// events; node::Turn does the rest, once before the loop sleeps.
+// Thread: loop (that of Start and Run), beside commit, scan and backup threads. node::Turn runs
+// once before the loop sleeps.
 //
 // Run returns after a signal, once all is closed. Otherwise the process ends: exit code 74 after a
 // failed commit, sync or scan; 1 at a second signal, which loses nothing acknowledged; 0 if a look
@@ -42,7 +42,6 @@
 
 namespace nowcalls::server {
 
-// How the configuration is read again.
 struct ConfigAgain {
   ServerConfig at_start;     // As it was read, before the start adapted it to the machine.
   ConfigWatch::Read read{};  // On a worker thread; empty: it is not.

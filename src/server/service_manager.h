@@ -1,4 +1,4 @@
-// ServiceManager: tells systemd that the server serves, lives and ends (sd_notify).
+// ServiceManager: tells systemd that the server serves, lives and ends.
 //
 // Thread: loop. Without systemd, or Type=notify, nothing is told.
 #ifndef NOWCALLS_SERVER_SERVICE_MANAGER_H_

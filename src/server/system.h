@@ -8,7 +8,7 @@
 
 namespace nowcalls::server {
 
-// Broken pipes and file-size limits become errors of calls; ended children stay to be asked for.
+// Broken pipes and file-size limits become errors of calls.
 void IgnoreSignals();
 
 // Least number of open files: store, server and a few connections.

@@ -11,7 +11,7 @@ namespace nowcalls::server {
 
 class CommitPace {
  public:
-  // Ten times an fdatasync of a good disk.
+  // Ten times a good fdatasync.
   static constexpr int64_t kQuickUs = 1'000;
 
   void Took(int64_t commit_us) {

@@ -77,7 +77,6 @@ class CommitPump {
   void Stop() { thread_->Stop(); }
 
  private:
-  // With less free, looks at the disk come more often.
   static uint64_t NearBytes(const Limits& limits) { return 2 * limits.disk_free_high(); }
   void OnDone();
   void OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files);

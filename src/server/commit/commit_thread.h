@@ -1,7 +1,7 @@
 // CommitThread: the only writer of the store.
 //
-// Thread: loop; Commit, Sync and the last job run on the commit thread. Group commit as in
-// leveldb's DBImpl::Write. Order of a batch: log, `done`, tables.
+// Thread: loop; Commit, Sync and the last job run on the commit thread. Order of a batch: log,
+// `done`, tables.
 #ifndef NOWCALLS_SERVER_COMMIT_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_COMMIT_THREAD_H_
 
@@ -53,7 +53,7 @@ class CommitThread {
   // REQUIRES: !busy(); `batch` is sealed and unchanged until `done`.
   void Commit(const ledger::CommitBatch* batch);
 
-  // The last job: `close` runs on the thread. REQUIRES: !busy(); nothing is submitted afterwards.
+  // The last job, on the thread. REQUIRES: !busy(); nothing is submitted afterwards.
   void Finish(std::function<Status()> close);
 
   // Thread: any. Sets DiskWatch::near_bytes.

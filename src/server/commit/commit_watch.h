@@ -1,4 +1,4 @@
-// CommitWatch: finds slow and hanging commits, for the log. All grants wait for a commit.
+// CommitWatch: finds slow and hanging commits, for the log.
 //
 // Thread: one at a time. Time comes in with each call.
 #ifndef NOWCALLS_SERVER_COMMIT_COMMIT_WATCH_H_

@@ -1,4 +1,4 @@
-// ServerConfig: all that an operator can choose, read from flags, environment and a TOML file.
+// ServerConfig: settings of flags, environment and a TOML file.
 //
 // Thread: any, before the server starts; plain values. Flags beat the environment, then file, then
 // defaults. Errors (kInvalidArgument) name setting and origin: "flag --durability", "environment

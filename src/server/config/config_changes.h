@@ -14,7 +14,7 @@ namespace nowcalls::server {
 struct ConfigChanges {
   // "sweep-interval-ms is 50 now, and was 100", in the order of Settings().
   std::vector<std::string> applied;
-  // Settings that differ from the start's and need a restart.
+  // Settings that need a restart.
   std::vector<std::string> need_restart;
 };
 

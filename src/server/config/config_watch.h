@@ -43,7 +43,6 @@ class ConfigWatch {
   void ReadNow();
   // `apply` is called no more.
   void Stop();
-  // No work is under way.
   bool idle() const { return !working_; }
 
  private:

@@ -15,7 +15,7 @@
 
 namespace nowcalls::server {
 
-// The type in TOML. Flags and environment give text.
+// In TOML. Flags and environment give text.
 enum class SettingKind {
   kText,
   kInteger,

@@ -11,7 +11,7 @@ namespace nowcalls::server {
 std::string HelpText();
 std::string HelpManPage();
 
-// Markdown with lines of at most 120 bytes. A test compares it to the file.
+// A test compares it to the file.
 std::string SettingsPage();
 
 }  // namespace nowcalls::server

@@ -1,9 +1,8 @@
-// LineWriter: writes lines to a descriptor on its own thread, so no caller waits for the log's
-// reader.
+// LineWriter: writes lines to a descriptor on its own thread.
 //
 // Thread: any. Lines leave in the order of Append. While the descriptor takes nothing, `bytes_max`
 // bytes are buffered and newer lines dropped. A line tells how many were dropped, or refused by the
-// descriptor (a full disk, a reader that is gone).
+// descriptor.
 #ifndef NOWCALLS_SERVER_LOG_LINE_WRITER_H_
 #define NOWCALLS_SERVER_LOG_LINE_WRITER_H_
 

@@ -33,7 +33,6 @@ class LogLimiter {
   // When to log the count: a second after the first suppressed line. kNever: none is.
   Instant NextReport() const { return suppressed_ == 0 ? kNever : suppressed_since_ + kSecondMs; }
 
-  // Lines suppressed since the last call.
   uint64_t TakeSuppressed() { return std::exchange(suppressed_, 0); }
 
  private:

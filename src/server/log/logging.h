@@ -1,6 +1,6 @@
 // The server's log: spdlog's default logger on stderr. After SetUpLogging any thread may call LogAt
-// and spdlog::info. No thread waits for the reader of stderr (server/log/line_writer.h), so a
-// process ends through FlushLog or ExitNow.
+// and spdlog::info. No thread waits for stderr's reader, so a process ends through FlushLog or
+// ExitNow.
 #ifndef NOWCALLS_SERVER_LOG_LOGGING_H_
 #define NOWCALLS_SERVER_LOG_LOGGING_H_
 

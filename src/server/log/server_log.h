@@ -1,8 +1,7 @@
 // ServerLog: the lines of a running server, bounded by topic.
 //
 // Thread: loop. Peers, acts of administrators and ends of tokens (core/log_ends.h) have a bound
-// each: no client's noise hides an act. Acts in vain cost their askers nothing, so they count as
-// peers. Lines of the server are always logged.
+// each. Acts in vain count as peers. Lines of the server are always logged.
 #ifndef NOWCALLS_SERVER_LOG_SERVER_LOG_H_
 #define NOWCALLS_SERVER_LOG_SERVER_LOG_H_
 

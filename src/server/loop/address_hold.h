@@ -1,7 +1,6 @@
 // AddressHold: the listen address, bound before the ledger is touched.
 //
-// Thread: any; before the server serves. It does not listen: peers are refused until recovery is
-// done.
+// Thread: any; before the server serves. It does not listen.
 #ifndef NOWCALLS_SERVER_LOOP_ADDRESS_HOLD_H_
 #define NOWCALLS_SERVER_LOOP_ADDRESS_HOLD_H_
 

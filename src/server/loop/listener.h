@@ -35,7 +35,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // With the port that the system chose for 0.
+  // With the chosen port.
   const net::Endpoint& address() const { return address_; }
 
   void Start(uv_loop_t* loop, OnAccept on_accept, OnRefuse on_refuse);

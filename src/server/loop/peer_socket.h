@@ -41,7 +41,7 @@ class PeerSocket final : public net::SocketTurn::Socket {
     virtual void OnSent(engine::ConnectionId id, size_t kept) = 0;
     // The same of a flushing socket.
     virtual void OnFlushing(engine::ConnectionId id) = 0;
-    // All was sent; the peer's end of stream is awaited.
+    // The peer's end of stream is awaited.
     virtual void OnLingering(engine::ConnectionId id) = 0;
     // The channel failed; the socket closes.
     virtual void OnFailed(engine::ConnectionId id, const std::string& why) = 0;
@@ -57,7 +57,6 @@ class PeerSocket final : public net::SocketTurn::Socket {
   PeerSocket(const PeerSocket&) = delete;
   PeerSocket& operator=(const PeerSocket&) = delete;
 
-  // net::SocketTurn::Socket.
   int fd() const override { return fd_; }
   bool TakeReadable() override;
   void Received(ssize_t result, std::string_view bytes) override;

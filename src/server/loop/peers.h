@@ -1,7 +1,7 @@
 // Peers: the connections of a server: accepted, received from, sent to, closed.
 //
-// Thread: loop. A connection is an id of the engine and a PeerSocket. Each closing connection has a
-// deadline, so no peer can hold one for ever.
+// Thread: loop. A connection is an id of the engine and a PeerSocket. Each closing one has a
+// deadline.
 #ifndef NOWCALLS_SERVER_LOOP_PEERS_H_
 #define NOWCALLS_SERVER_LOOP_PEERS_H_
 
@@ -52,7 +52,6 @@ class Peers final : private PeerSocket::Owner {
   void Close(engine::ConnectionId id, bool flush);
   void SetReading(engine::ConnectionId id, bool on);
 
-  // Closes connections past their deadline.
   void CloseOverdue(Instant now);
   // The next deadline; kNever: none.
   Instant NextClose() const;
@@ -63,7 +62,7 @@ class Peers final : private PeerSocket::Owner {
   void CloseAll(Instant now);
 
   size_t open() const { return open_; }
-  // Why sockets cost system calls each; empty: io_uring takes many together.
+  // Why sockets cost system calls each; empty: they do not.
   const std::string& why_alone() const { return sockets_.why_alone(); }
 
  private:
@@ -77,7 +76,7 @@ class Peers final : private PeerSocket::Owner {
   void LogRefused(const std::string& peer, const std::string& reason);
   void Log(const std::string& text, const LogFields& fields);
   void SetCloseBy(engine::ConnectionId id, Instant when);
-  // Bound for a closing peer that takes nothing of what is sent.
+  // For a closing peer that takes nothing.
   int64_t FlushMsMax() const { return ending_ ? kCloseMsMax : limits_.output_stalled_ms; }
   Instant Now() const { return clock_->Now(); }
 

@@ -46,9 +46,8 @@ class ConfiguredRules {
   void Watch(uv_loop_t* loop);
   // Loads all files again, changed or not, and logs the results.
   void ReloadAll();
-  // Also stops the program's sources.
+  // And the program's sources.
   void StopWatching();
-  // No look at a file is under way.
   bool idle() const { return source_->idle(); }
 
  private:

@@ -45,7 +45,6 @@ struct FileRuleSourceOptions {
   bool strict = false;    // A set that is warned of is refused.
 };
 
-// A file as the start found it.
 struct FileAtStart {
   uint64_t fingerprint = 0;  // Of its content (base/fingerprint.h); 0: it could not be read.
   bool is_refused = false;   // It is not in force, and the log has told why.
@@ -65,14 +64,13 @@ class FileRuleSource final : public RuleSource {
   FileRuleSource(const FileRuleSource&) = delete;
   FileRuleSource& operator=(const FileRuleSource&) = delete;
 
-  // Claims the files' namespaces and begins to watch.
+  // Claims the files' namespaces.
   Status Start(RuleSink* sink) override;
   void Stop() override;
 
   // Loads all files now, changed or not, and logs the results.
   void ReloadAll();
 
-  // No look is under way.
   bool idle() const { return !looking_; }
 
  private:
@@ -84,7 +82,7 @@ class FileRuleSource final : public RuleSource {
     std::string path;
     std::string source;
     uint64_t fingerprint = 0;  // Of the content that was last loaded or refused.
-    // Fingerprint of the fault that the start logged, while it lasts; 0 as there.
+    // Of the fault that the start logged, while it lasts; 0 as there.
     std::optional<uint64_t> told;
     Due due = Due::kNo;
     // Of the last look; `rests`: the look before found the same.
@@ -116,7 +114,6 @@ class FileRuleSource final : public RuleSource {
   void InForce(File* file, bool reloaded);
   void Refused(File* file, const Status& why, bool again);
   void Trouble(File* file, const std::string& what, bool again);
-  // Whether it is new.
   bool Complain(File* file, const std::string& what, std::string* before, bool again);
   void LogOf(const File& file, LogLevel level, const std::string& text,
              LogFields fields = {}) const;

@@ -14,7 +14,7 @@ namespace nowcalls::server {
 
 // From stat. Misses a second change within the file system's tick.
 struct FileSignature {
-  // As the file system says; need not fit nanoseconds.
+  // Need not fit nanoseconds.
   struct FileTime {
     int64_t seconds = 0;
     int64_t nanoseconds = 0;

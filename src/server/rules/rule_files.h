@@ -1,4 +1,4 @@
-// Rule files as the operator names them, checked without the ledger.
+// Rule files, checked without the ledger.
 //
 // Thread: any; before the server serves.
 #ifndef NOWCALLS_SERVER_RULES_RULE_FILES_H_

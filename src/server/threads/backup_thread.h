@@ -1,4 +1,4 @@
-// BackupThread: makes backups beside everything else, one at a time.
+// BackupThread: makes backups, one at a time.
 //
 // Thread: loop; copying and verifying run on the backup thread, which the first backup starts.
 #ifndef NOWCALLS_SERVER_THREADS_BACKUP_THREAD_H_
@@ -75,7 +75,6 @@ class BackupThread {
   const Events events_;
   std::atomic<bool> ends_{false};
 
-  // The job.
   engine::BackupJob job_;
   bool begun_ = false;
   Result<backup::Manifest> made_ = backup::Manifest{};

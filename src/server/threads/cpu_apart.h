@@ -1,4 +1,4 @@
-// CpuApart: keeps a thread off the CPU of the thread that wakes it, for rare work of some ms.
+// CpuApart: keeps a thread off its waker's CPU, for rare work of some ms.
 //
 // Thread: that of the waker.
 #ifndef NOWCALLS_SERVER_THREADS_CPU_APART_H_

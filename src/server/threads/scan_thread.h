@@ -1,4 +1,4 @@
-// ScanThread: walks the expired range for the sweeper, beside commits.
+// ScanThread: walks the expired range, beside commits.
 //
 // Thread: loop; Tables::Scan runs on the scan thread, for some ms. It stays off the loop's CPU
 // (CpuApart) and yields to the commit thread (StepBack).

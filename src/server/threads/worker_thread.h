@@ -44,7 +44,7 @@ class WorkerThread {
   void Collect();
   pthread_t thread() { return thread_.native_handle(); }  // The worker's. REQUIRES: not stopped.
 
-  // On the worker: `nudged` runs on the loop.
+  // On the worker.
   void Nudge();
 
   // On the worker, once a job: `done` runs on the loop now and takes the data back. The next job
