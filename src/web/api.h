@@ -41,7 +41,7 @@ class Api {
   Response Handle(const Request& request);
 
  private:
-  // Answers kept of a snapshot.
+  // Of a snapshot.
   static constexpr size_t kRememberedMax = 16;
 
   struct Question;
@@ -52,7 +52,7 @@ class Api {
   Response Look(const Question& question, const Request& request);
   Response Stream(const Question& question);
   static FlowKey FlowOf(const Snapshot& snapshot, const Question& question);
-  // True: known not to exist. False before the first look at a session.
+  // False before the first look at a session.
   static bool IsGone(const Snapshot& snapshot, const Question& question);
   void Watch(const Question& question);
 

@@ -1,6 +1,6 @@
-// Assets: the page and its files, served from the binary.
+// Assets: the page and its files.
 //
-// Thread: any. The Content-Security-Policy lets the page load and run these files alone.
+// Thread: any. The Content-Security-Policy allows these files alone.
 #ifndef NOWCALLS_WEB_ASSETS_H_
 #define NOWCALLS_WEB_ASSETS_H_
 

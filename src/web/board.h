@@ -29,7 +29,6 @@ class TimeHistogram {
   uint64_t sum_us() const { return sum_us_.load(std::memory_order_relaxed); }
 
  private:
-  // One writer, so no bus lock is needed.
   static void Grow(std::atomic<uint64_t>* sum, uint64_t by) {
     sum->store(sum->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }

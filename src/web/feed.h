@@ -1,4 +1,4 @@
-// Feed: looks at the server once a second, for all pages and scrapes.
+// Feed: looks at the server once a second.
 //
 // Thread: its own, a client of the server. Any thread may call the members.
 #ifndef NOWCALLS_WEB_FEED_H_
@@ -69,7 +69,6 @@ class Feed : public SnapshotSource {
   using WatchedMs = std::map<Id, int64_t>;
 
   void Run(const std::vector<std::string>& addresses);
-  // Not ok: the server did not answer.
   Status Look(client::BlockingClient* client, Snapshot* next);
   Status LookAtFlows(client::BlockingClient* client, Snapshot* next);
   static Status LookAtNamespaces(client::BlockingClient* client, Snapshot* next);
@@ -83,7 +82,7 @@ class Feed : public SnapshotSource {
   void Watch(int64_t* watched_ms);
   template <typename Id>
   void WatchOne(Id id, WatchedMs<Id>* watched_ms);
-  // Until the next look is due. False: the end.
+  // False: the end.
   bool Sleep(int64_t looked_ms);
 
   const std::function<void()> on_new_;

@@ -1,6 +1,6 @@
 // FlowMetrics: the metrics of flows, written piece by piece.
 //
-// Thread: one at a time. Keeps figures and labels, never the text, which may have hundreds of MB.
+// Thread: one at a time. Keeps figures and labels, not the text.
 #ifndef NOWCALLS_WEB_FLOW_METRICS_H_
 #define NOWCALLS_WEB_FLOW_METRICS_H_
 
@@ -16,9 +16,7 @@ namespace nowcalls::web {
 
 class FlowMetrics {
  public:
-  // Bound of a scrape's text.
   static constexpr size_t kTextBytesMax = 256 << 20;
-  // About the size of a piece.
   static constexpr size_t kPieceBytes = 64 << 10;
 
   // `ledger_ms`: ages are taken at it.

@@ -44,7 +44,7 @@ class Guests {
   // Admits a new connection, or an undecided one under its kind. CloseSlow ends it after
   // `close_at_ms` (BoottimeMs). False: no room; the caller closes `fd`.
   bool Admit(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms);
-  // Its owner has it now; only settled guests are shut down.
+  // Only settled guests are shut down.
   void Settle(int fd);
   void Expect(int fd, int64_t close_at_ms);
   // Call before `fd` is closed.

@@ -1,4 +1,4 @@
-// Health: /healthz and /readyz, answered without the loop, which may stand still.
+// Health: /healthz and /readyz, answered without the loop.
 //
 // Thread: any.
 #ifndef NOWCALLS_WEB_HEALTH_H_
@@ -9,15 +9,14 @@
 
 namespace nowcalls::web {
 
-// Longer is unhealthy. A busy disk may take a second.
+// Longer is unhealthy.
 inline constexpr int64_t kHungMsMax = 10'000;
 
-// 200 while the loop turns and commits end, or the ledger loads. 503 names what hangs; a supervisor
-// restarts then. `now_ms`: BoottimeMs, here and below.
+// 200 while the loop turns and commits end, or the ledger loads. 503 names what hangs. `now_ms`:
+// BoottimeMs, here and below.
 Response AnswerHealth(const Board& board, int64_t now_ms);
 
-// 200 while healthy and serving; 503 keeps traffic away. A low disk stays 200: clients must reach
-// the server to release and keep.
+// 200 while healthy and serving, also on a low disk: clients must release and keep.
 Response AnswerReady(const Board& board, int64_t now_ms);
 
 }  // namespace nowcalls::web

@@ -1,7 +1,6 @@
 // HostNames: the names under which an HTTP server answers.
 //
-// Thread: any; it never changes. Guards against DNS rebinding: a foreign page's requests carry its
-// own name as Host.
+// Thread: any; it never changes. Guards against DNS rebinding.
 #ifndef NOWCALLS_WEB_HOST_NAMES_H_
 #define NOWCALLS_WEB_HOST_NAMES_H_
 
@@ -23,7 +22,7 @@ class HostNames {
 
   // `host`: from HostOf.
   bool Has(const std::string& host) const;
-  // The text of a 421.
+  // For a 421.
   std::string Refusal() const;
 
  private:

@@ -1,4 +1,4 @@
-// Request and Response: HTTP as the handlers of this room see it.
+// Request and Response: HTTP as handlers see it.
 //
 // Thread: values, used by one thread at a time.
 #ifndef NOWCALLS_WEB_HTTP_H_
@@ -50,7 +50,7 @@ struct Response {
   size_t held_bytes = 0;  // What the stream keeps in memory until its reader has taken it.
 };
 
-// `etag` in quotes. Weak tags match: proxies that compress weaken them.
+// `etag` in quotes. Weak tags match.
 inline bool HasEtag(const Request& request, std::string_view etag) {
   return request.if_none_match.find(etag) != std::string::npos;
 }
@@ -65,7 +65,6 @@ std::optional<T> NumberOf(std::string_view text) {
   return number;
 }
 
-// `text`: what is wrong and what to do.
 inline Response ErrorResponse(int status, std::string text) {
   return {.status = status, .type = std::string(kPlainText), .body = std::move(text) + "\n"};
 }

@@ -39,8 +39,7 @@ class HttpDaemon {
 
   static constexpr unsigned kIdleSecondsMax = 15;
   static constexpr unsigned kRequestBytesMax = 16 * 1024;
-  // Bytes that answers keep until their readers took them. Beyond, an answer is 503, but a small
-  // one never.
+  // Bytes that answers keep until their readers took them. Beyond, large answers are 503.
   static constexpr size_t kAnswerBytesMax = 128 << 20;
   static constexpr size_t kAddressAnswerBytesMax = kAnswerBytesMax / 2;  // Of one address.
   static constexpr size_t kSmallAnswerBytes = 64 << 10;
@@ -57,7 +56,7 @@ class HttpDaemon {
   // Asks streams again that had no bytes.
   void WakeStreams();
 
-  // Only without a thread of its own.
+  // REQUIRES: no thread of its own.
   int wait_fd() const;  // Can be read when Run has something to do.
   int64_t WaitMsMax() const;
   void Run();

@@ -1,6 +1,6 @@
-// HttpDoor: accepts an HTTP server's connections and hands each to a daemon.
+// HttpDoor: accepts connections and hands each to a daemon.
 //
-// Thread: its own, which also drives the daemon of probes and waits for no reader.
+// Thread: its own, which waits for no reader.
 #ifndef NOWCALLS_WEB_HTTP_DOOR_H_
 #define NOWCALLS_WEB_HTTP_DOOR_H_
 

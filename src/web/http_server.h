@@ -31,7 +31,6 @@ class HttpServer {
   struct Options {
     HostPort listen;  // Port 0: the system picks one. All addresses of a name, at one port.
     std::vector<std::string> hosts{};  // More names that a Host header may have.
-    // Close each connection after its answer.
     bool closes = false;
     // Ports above a taken `listen.port` to try.
     uint16_t ports_above = 0;
@@ -59,7 +58,7 @@ class HttpServer {
   // At least one; all have the same port.
   const std::vector<HostPort>& addresses() const;
   const HostPort& address() const { return addresses().front(); }
-  // Asks streams again; call it about once a second.
+  // Call it about once a second.
   void WakeStreams();
 
  private:

@@ -35,7 +35,7 @@ class MetricWriter {
  public:
   explicit MetricWriter(MetricFormat format) : format_(format) {}
 
-  // From now on only counts the samples' bytes, at most.
+  // Only counts the samples' bytes from now on.
   void CountOnly() { counts_only_ = true; }
   size_t counted_bytes() const { return counted_bytes_; }
 
@@ -54,7 +54,6 @@ class MetricWriter {
 
  private:
   void Line(std::string_view suffix, const Labels& labels, std::string_view value);
-  // True: counted, not to be written.
   bool Counts(const Labels& labels, size_t lines);
 
   const MetricFormat format_;

@@ -1,7 +1,7 @@
 // Metrics: /metrics for Prometheus.
 //
-// Thread: any. Flows are bounded by number and by bytes of text. No label has client ids or values
-// of parameters, which have no bound.
+// Thread: any. Flows are bounded by number and bytes. No label has client ids or values of
+// parameters.
 #ifndef NOWCALLS_WEB_METRICS_H_
 #define NOWCALLS_WEB_METRICS_H_
 

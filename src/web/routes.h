@@ -20,7 +20,7 @@ struct Route {
   access::Needs needs;
 };
 
-// The first that fits. What asks whether the server lives knows nobody.
+// The first that fits.
 inline constexpr auto kRoutes = std::to_array<Route>({
     {"/healthz", RouteKind::kProbe, {access::Role::kAnybody, access::Scope::kServer}},
     {"/readyz", RouteKind::kProbe, {access::Role::kAnybody, access::Scope::kServer}},

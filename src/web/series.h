@@ -32,7 +32,6 @@ class Series {
   static constexpr size_t kFlowsMax = 1'000;
   static constexpr size_t kPoints = 300;
 
-  // Once for each look.
   void Add(const Snapshot& snapshot);
 
   // The oldest first. FlowKey(): the sum of all flows.

@@ -1,4 +1,4 @@
-// Snapshot: one look at the server, the source of all answers.
+// Snapshot: one look at the server.
 //
 // Thread: any; a published snapshot never changes. Rows are those of wire/rows.h.
 #ifndef NOWCALLS_WEB_SNAPSHOT_H_
@@ -87,8 +87,8 @@ struct Snapshot {
   // Rules in force, an array as rules_list has it, by flow id. Null: not watched.
   std::shared_ptr<const nlohmann::ordered_json> rules{};
 
-  // The Unix second of the middle of the span; the looks of a second cover it alone. A late look
-  // belongs to the second it should have ended.
+  // The Unix second of the middle of the span. A late look belongs to the second it should have
+  // ended.
   int64_t second() const { return (unix_ms - std::min<int64_t>(span_ms, 2'000) / 2) / 1000; }
   // The last second that is over.
   int64_t whole_second() const {

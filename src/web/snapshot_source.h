@@ -1,6 +1,6 @@
 // SnapshotSource: the snapshots that handlers answer from.
 //
-// Thread: any. The feed is one; tests bring their own.
+// Thread: any.
 #ifndef NOWCALLS_WEB_SNAPSHOT_SOURCE_H_
 #define NOWCALLS_WEB_SNAPSHOT_SOURCE_H_
 
@@ -19,7 +19,7 @@ class SnapshotSource {
   virtual SnapshotPtr latest() const = 0;
   virtual const Series& series() const = 0;
 
-  // The next snapshots shall have these rows.
+  // For the next snapshots.
   virtual void WatchFlow(const FlowKey& flow) = 0;
   virtual void WatchSession(uint64_t session) = 0;
   virtual void WatchSessions() = 0;

@@ -40,7 +40,7 @@ struct ListQuery {
   size_t limit = 50;  // 1..kLimitMax
 };
 
-// Head of every view: moment, problem, totals. Totals are sums of the rows.
+// Head of every view. Totals are sums of the rows.
 nlohmann::ordered_json HeadOf(const Snapshot& snapshot);
 
 nlohmann::ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query);
@@ -50,8 +50,8 @@ nlohmann::ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,
                                 const std::vector<Point>& points);
 // "row" is null without such a session, "asked" false before the first look at it.
 nlohmann::ordered_json ClientView(const Snapshot& snapshot, uint64_t session);
-// "asked" is false, the list empty, before the first look. Sessions with most calls, or the latest
-// history, come first.
+// "asked" is false before the first look. Sessions with most calls, or the latest history, come
+// first.
 nlohmann::ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query);
 nlohmann::ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query);
 // `now_ms`: BoottimeMs.

@@ -1,4 +1,4 @@
-// Web: a server's HTTP endpoint: page, metrics, health.
+// Web: a server's HTTP endpoint.
 //
 // Thread: the members are the owner's, one thread at a time; threads of its own answer.
 #ifndef NOWCALLS_WEB_WEB_H_

@@ -1,5 +1,4 @@
-// Heartbeat: registers this machine at Sentinel's dashboard, which forgets silent ones after a
-// minute.
+// Heartbeat: registers this machine at Sentinel's dashboard.
 //
 // Thread: its own. The destructor does not wait: a beat under way ends unlogged within kBeatMsMax.
 // Form: alibaba/Sentinel 1.8, MachineRegistryController.

@@ -28,7 +28,7 @@ struct MetricQuery {
 //   classification". Beyond kLinesMax those with fewest calls are left out.
 std::string MetricLines(const Snapshot& snapshot, const Series& series, const MetricQuery& query);
 
-// Beyond, flows with fewest calls are left out.
+// Flows with fewest calls are left out.
 inline constexpr size_t kNodesMax = 6'000;
 
 // A JSON array, a node a flow. `idle`: also flows without tokens or a call for a minute.
