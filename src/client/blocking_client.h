@@ -53,7 +53,6 @@ class BlockingClient {
   Result<wire::DrainReply> Drain(const wire::DrainParams& params);
   Result<wire::ReclaimNamespaceReply> ReclaimNamespace(const wire::ReclaimNamespaceParams& params);
   Result<wire::DrainNamespaceReply> DrainNamespace(const wire::DrainNamespaceParams& params);
-  // Takes as long as the copy and its check.
   Result<wire::BackupReply> Backup(const wire::BackupParams& params);
   // kInvalidArgument also if no rule and no live token has the id.
   Result<wire::FlowRow> Flow(const wire::FlowParams& params);

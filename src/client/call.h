@@ -1,4 +1,4 @@
-// Call: one request of a session, from its first attempt to its answer.
+// Call: one request of a session, with all attempts.
 //
 // Thread: the session's until the answer is settled. Then Notify runs once, on the thread of
 // callbacks, or within the session if the caller blocks.
@@ -152,7 +152,6 @@ struct KeepCall final : Call {
   Kept answer{};
 };
 
-// Ends the wait or the tokens of a request id.
 struct CancelCall final : Call {
   explicit CancelCall(uint64_t id) : Call(Kind::kCancel), request_id(id) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;

@@ -1,7 +1,7 @@
 // Dialing: which address a session dials next, and when.
 //
 // Thread: the session's. After each failed row of addresses follows a random pause of at most
-// min(kPauseMsMin << rows, kPauseMsMax): clients must not come back in step.
+// min(kPauseMsMin << rows, kPauseMsMax).
 #ifndef NOWCALLS_CLIENT_DIALING_H_
 #define NOWCALLS_CLIENT_DIALING_H_
 

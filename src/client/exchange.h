@@ -20,7 +20,6 @@
 
 namespace nowcalls::client {
 
-// A hint at another service.
 inline constexpr std::string_view kUsualPort =
     "the token port of a nowcalls-server is usually 18730";
 
@@ -49,9 +48,8 @@ class Exchange {
 
   std::vector<wire::LostNotice> TakeLost() { return std::exchange(lost_, {}); }
 
-  // Its very first byte was wrong: no nowcalls-server, so nothing was carried out.
+  // Its first byte was wrong: nothing was carried out.
   bool peer_is_foreign() const { return peer_is_foreign_; }
-  // No byte has ever come.
   bool peer_is_silent() const { return !has_spoken_ && input_.empty(); }
 
   size_t awaited() const { return awaited_.size(); }

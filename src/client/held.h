@@ -36,8 +36,7 @@ struct Held {
 
   // The request id if an attempt of its acquire may still arrive. A group shares it.
   std::shared_ptr<const uint64_t> stray{};
-  // The request id, once, if the last token of its acquire ends: cancel it, or a late attempt is
-  // granted anew.
+  // The request id, once, if the last token of its acquire ends: cancel it.
   std::optional<uint64_t> TakeStray() {
     const std::shared_ptr<const uint64_t> taken = std::exchange(stray, nullptr);
     return taken.use_count() == 1 ? std::optional(*taken) : std::nullopt;

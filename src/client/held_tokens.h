@@ -1,4 +1,4 @@
-// HeldTokens: the tokens of a session, and when each needs attention.
+// HeldTokens: a session's tokens, and when each needs attention.
 //
 // Thread: the session's.
 #ifndef NOWCALLS_CLIENT_HELD_TOKENS_H_

@@ -1,4 +1,4 @@
-// LocalLimits: decides new calls while no server is reached. Its tokens never reach a server.
+// LocalLimits: decides new calls while no server is reached.
 //
 // Thread: the session's. By flow and value: calls in progress, with server tokens; local calls of
 // the window.
@@ -59,7 +59,6 @@ class LocalLimits {
   void Leave(FlowId flow, const Value& param, uint32_t count);
   std::optional<Verdict> Pass(FlowId flow, const Value& param, uint32_t count, uint64_t sessions,
                               int64_t now_ms);
-  // Undoes Pass.
   void Uncount(FlowId flow, const Value& param, uint32_t count);
   Verdict Judge(uint64_t before, uint32_t count, std::optional<uint64_t> share);
 

@@ -34,7 +34,7 @@ struct RuleView {
   uint64_t Share(const Value& param, uint64_t sessions) const {
     return Part(CountOf(param), sessions);
   }
-  // The same for calls begun in a window of window_ms.
+  // The same for a window of window_ms.
   uint64_t WindowShare(const Value& param, uint64_t sessions) const;
 
  private:
@@ -58,7 +58,7 @@ class RuleViews {
  public:
   static constexpr size_t kFlowsMax = 10'000;
 
-  // Rules or their absence. Over kFlowsMax it forgets the oldest.
+  // Beyond kFlowsMax it forgets the oldest.
   void Learn(int64_t flow_id, FlowRules rules, int64_t now_ms);
   // Never seen, or over kFreshMs ago.
   bool IsStale(int64_t flow_id, int64_t now_ms) const;

@@ -44,13 +44,12 @@ class Session {
   void Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Done done, int64_t now_ms,
                bool blocks = false);
   void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks = false);
-  // A token of the session on the server, known or not. Unless `keep` is kOff, it is kept from now
-  // on.
+  // A token of the session on the server. Unless `keep` is kOff, it is kept from now on.
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
   // Ends all calls but releases and cancels, which go on until settled(). Later acquires and
   // requests: kBadRequest.
   void Close(int64_t now_ms);
-  // No more bytes are moved: ends the connection, all calls and later ones.
+  // Ends the connection, all calls and later ones.
   void Abandon(const std::string& reason, int64_t now_ms);
   bool settled() const { return !calls_.has_persistent(); }
 
@@ -62,7 +61,7 @@ class Session {
   Status Received(std::string_view bytes, int64_t now_ms);
   void Disconnected(const std::string& reason, int64_t now_ms);
   bool ready() const { return state_ == State::kReady; }
-  // Bytes for the server. REQUIRES: between Connected and Disconnected.
+  // REQUIRES: between Connected and Disconnected.
   wire::OutputBuffer* output() { return exchange_->output(); }
 
   // Does what is due at Wakeup() (INT64_MAX: nothing). Not ok: as Received.

@@ -5,7 +5,7 @@
 //   until       = min(hold_end, contact_end)
 //   Sure(span)  = span - 1 % - 2 ms, for clocks that differ
 //
-// The server counts both from later moments. An unknown span bounds nothing.
+// An unknown span bounds nothing.
 //
 // Thread: the session's writes, any reads. Times are BoottimeMs values.
 #ifndef NOWCALLS_CLIENT_VALIDITY_H_
