@@ -8,7 +8,6 @@
 
 namespace nowcalls::library {
 
-// Forks between the first process that asked and this one.
 uint32_t ForkCount();
 
 }  // namespace nowcalls::library

@@ -30,7 +30,6 @@ class Front : public std::enable_shared_from_this<Front> {
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;
 
-  // As of TokenService and Client.
   void Acquire(FlowId flow, const AcquireOptions& options, std::function<void(Acquired)> done);
   void AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
                   std::function<void(AllAcquired)> done);
@@ -44,7 +43,7 @@ class Front : public std::enable_shared_from_this<Front> {
   Status WaitConnected(Milliseconds timeout);
   ClientStats stats() const;
   Status Close(Milliseconds timeout);
-  // For a destructor on the loop's thread: the loop ends by itself after the callback.
+  // For a destructor on the loop's thread.
   void EndBehindCallback();
 
   // The same, waiting for the answer. On the loop's thread: kBadRequest.
@@ -57,7 +56,6 @@ class Front : public std::enable_shared_from_this<Front> {
   Released ReleaseAndWait(const client::HeldPtr& held, CallOutcome outcome);
   Kept KeepAndWait(const client::HeldPtr& held);
 
-  // For permits.
   void Release(const client::HeldPtr& held, CallOutcome outcome,
                std::function<void(Released)> done);
   void Keep(const client::HeldPtr& held, std::function<void(Kept)> done);

@@ -23,7 +23,7 @@ T MustNotWait() {
   return answer;
 }
 
-// Of a call in a forked child: tokens stay with the parent.
+// In a forked child.
 template <typename T>
 T Inherited() {
   constexpr bool kHasToken = std::is_same_v<T, Released> || std::is_same_v<T, Kept>;

@@ -60,7 +60,6 @@ class TcpFront final : public Front {
   std::optional<Status> broken_;  // Found by another thread's Flush.
   std::string received_;
 
-  // Waiting threads that read themselves.
   bool reading_ = false;                // One does.
   bool loop_reads_ = false;             // The loop sleeps until something arrives.
   int64_t read_ms_ = INT64_MIN / 2;     // When one did last.
