@@ -1,4 +1,4 @@
-// For threads that work beside those that serve.
+// For background threads.
 //
 // Thread: each call is about the calling thread.
 #ifndef NOWCALLS_BASE_BACKGROUND_THREAD_H_
@@ -9,8 +9,7 @@ namespace nowcalls {
 // Allows the main thread's CPUs, not the starting thread's. If refused, nothing changes.
 void UseCpusOfProcess();
 
-// Adds 5 to the main thread's nice: a quarter of a CPU beside it. A thread with less priority keeps
-// it.
+// Adds 5 to the main thread's nice. A thread with less priority keeps it.
 void StepBack();
 
 }  // namespace nowcalls

@@ -1,7 +1,6 @@
 // NOWCALLS_CHECK: an invariant, checked in release builds, too.
 //
-// Thread: any. A failure means that memory contradicts the ledger: the process exits with
-// kExitIoError (74), and recovery decides from the ledger alone. No input may reach a failing
+// Thread: any. On failure the process exits with kExitIoError (74). No input may reach a failing
 // check.
 #ifndef NOWCALLS_BASE_CHECK_H_
 #define NOWCALLS_BASE_CHECK_H_

@@ -15,7 +15,6 @@ namespace nowcalls {
 // Changes with each boot (/proc/sys/kernel/random/boot_id).
 using BootId = std::array<uint8_t, 16>;
 
-// The machine's clocks at one moment.
 struct ClockSample {
   int64_t boottime_ms = 0;  // CLOCK_BOOTTIME: since boot, counts suspended time.
   int64_t wall_ms = 0;      // CLOCK_REALTIME since the Unix epoch; an operator may set it.
@@ -25,7 +24,7 @@ struct ClockSample {
 // kIoError: the kernel does not tell the boot id.
 Result<ClockSample> SampleClocks();
 
-// CLOCK_BOOTTIME; cheap enough for each loop turn. Never goes back within the process.
+// CLOCK_BOOTTIME. Never goes back within the process.
 int64_t BoottimeMs();
 int64_t BoottimeUs();
 

@@ -1,6 +1,6 @@
 // CRC-32C (Castagnoli), the checksum of RocksDB's log records.
 //
-// Thread: any; pure. Some GB/s with the instruction of SSE 4.2, a tenth of that without.
+// Thread: any; pure.
 #ifndef NOWCALLS_BASE_CRC32C_H_
 #define NOWCALLS_BASE_CRC32C_H_
 

@@ -8,8 +8,7 @@
 
 namespace nowcalls {
 
-// Raises the soft limit to the hard one and returns what holds now; 0: unknown. Nothing here uses
-// select().
+// Raises the soft limit to the hard one and returns it; 0: unknown.
 uint64_t RaiseFileLimit();
 
 }  // namespace nowcalls

@@ -1,7 +1,6 @@
 // KeyedHash: hashes of numbers or strings that peers may choose.
 //
-// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012), of two numbers as 16 bytes: without
-// the key nobody can make hashes collide.
+// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012), of two numbers as 16 bytes.
 #ifndef NOWCALLS_BASE_KEYED_HASH_H_
 #define NOWCALLS_BASE_KEYED_HASH_H_
 

@@ -25,7 +25,7 @@ class AssertionsMeanDamage {
   AssertionsMeanDamage& operator=(const AssertionsMeanDamage&) = delete;
 };
 
-// Writes "fatal: TEXT\n" to stderr and exits, within a second. Allocates nothing.
+// Writes "fatal: TEXT\n" to stderr and exits within a second. Allocates nothing.
 [[noreturn]] void EndWithLastWords(std::string_view text, int exit_code = kExitIoError);
 
 }  // namespace nowcalls

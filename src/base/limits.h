@@ -51,7 +51,7 @@ struct Limits {
   uint32_t rules_max = 200'000;     // In force, over all namespaces; see also flows_max.
   uint32_t namespaces_max = 10'000;
   uint32_t tokens_max = 20'000'000;  // Live tokens.
-  // Over all rules: values that tokens hold or acquires wait for.
+  // Over all rules.
   uint32_t keys_max = 1'000'000;
   uint32_t requests_in_flight_max = 1024;  // A connection; then reading stops.
   // Over all connections, incomplete or waiting; beyond, the largest holders are closed.
@@ -83,7 +83,7 @@ struct Limits {
   uint32_t listings_per_connection_max = 4;
   int64_t listing_idle_ms = 30'000;  // Then the cursor is forgotten.
   uint32_t history_max = 10'000;     // Entries of the history; 0: none.
-  // Log lines about peers, administrators' acts, chosen ends of tokens; the rest is counted.
+  // By topic; the rest is counted.
   uint32_t log_lines_per_second_max = 100;
   uint32_t log_act_lines_per_second_max = 1000;
   uint32_t log_end_lines_per_second_max = 5000;

@@ -1,5 +1,4 @@
-// Man pages out of the tables that --help is printed from. `--help=man` prints them, and the build
-// keeps them for `cmake --install`.
+// Man pages out of the tables that --help is printed from. `--help=man` prints them.
 //
 // Thread: any. Texts are plain; paragraphs are divided by empty lines.
 #ifndef NOWCALLS_BASE_MAN_PAGE_H_
@@ -52,7 +51,6 @@ class ManPage {
   }
 
  private:
-  // As roff has it.
   static std::string Escaped(const std::string& line) {
     std::string escaped = line.starts_with('.') || line.starts_with('\'') ? "\\&" : "";
     for (const char c : line) escaped += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c);
@@ -88,7 +86,7 @@ inline void AppendCommands(const CLI::App& app, const std::string& path, ManPage
   }
 }
 
-// The page of a program whose table CLI11 has: description, options, commands and footer.
+// Of a program whose table CLI11 has.
 inline std::string CommandManPage(const CLI::App& app, int section, const std::string& examples) {
   std::string what = app.get_description();  // "Takes tokens."
   what.front() = static_cast<char>(what.front() - 'A' + 'a');

@@ -1,4 +1,4 @@
-// Memory with pages from the start, for what is filled at once: a fault costs some 2 us a page.
+// Memory with pages from the start: a fault costs some 2 us a page.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_POPULATED_MEMORY_H_
@@ -13,7 +13,7 @@ namespace nowcalls {
 // Pages wholly within these bytes; before Linux 5.14 the first touch brings them.
 void PopulatePages(void* begin, size_t bytes);
 
-// std::allocator with pages, for large and soon full memory.
+// For large and soon full memory.
 template <typename T>
 struct PopulatingAllocator {
   using value_type = T;

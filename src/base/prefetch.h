@@ -8,10 +8,9 @@
 
 namespace nowcalls {
 
-// Ahead of what is written, so that lines arrive in time.
 inline constexpr size_t kPrefetchBytes = 320;
 
-// Any address may be given; nothing changes.
+// Any address may be given.
 inline void PrefetchForReading(const void* at) {
 #if defined(__x86_64__)
   __asm__ volatile("prefetcht0 %0" ::"m"(*static_cast<const char*>(at)));
@@ -21,8 +20,7 @@ inline void PrefetchForReading(const void* at) {
 #endif
 }
 
-// For memory that two threads pass back and forth: if another CPU read this line last, our store
-// stalls until we own it.
+// For memory that two threads pass back and forth.
 inline void PrefetchForWriting(const void* at) {
 #if defined(__x86_64__)
   // What __builtin_prefetch becomes without -mprfchw only asks for a copy to read.

@@ -1,7 +1,7 @@
 // Prng: reproducible numbers for loads, the simulator and tests; not for secrets.
 //
 // Thread: one at a time. xoshiro256** (Blackman, Vigna) seeded through splitmix64. A seed's numbers
-// never change, so a printed seed replays a run.
+// never change.
 #ifndef NOWCALLS_BASE_PRNG_H_
 #define NOWCALLS_BASE_PRNG_H_
 

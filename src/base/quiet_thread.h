@@ -12,8 +12,7 @@
 
 namespace nowcalls {
 
-// While it lives, threads that its thread starts take only signals of their own faults and of
-// profilers.
+// Threads started meanwhile take only signals of their own faults and of profilers.
 class SignalsBlocked {
  public:
   SignalsBlocked();

@@ -1,5 +1,5 @@
 // Instants and durations of the ledger clock (src/ledger/clock.h), which never goes back, across
-// reboots too, and does not follow the wall clock.
+// reboots too.
 #ifndef NOWCALLS_BASE_TIME_H_
 #define NOWCALLS_BASE_TIME_H_
 

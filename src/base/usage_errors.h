@@ -1,5 +1,4 @@
-// Usage errors of command lines: the first word that does not fit (CLI11 names the last), and what
-// there is instead.
+// Usage errors of command lines: the first word that does not fit, and what there is instead.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_USAGE_ERRORS_H_
