@@ -1,7 +1,6 @@
 // Acceptor: accepts connections, also while the process has no descriptor left.
 //
-// Thread: one at a time. A spare descriptor is given up to accept and close the peer that would
-// otherwise wait and wake its loop for ever.
+// Thread: one at a time. A spare descriptor is given up to accept and close the waiting peer.
 #ifndef NOWCALLS_NET_ACCEPTOR_H_
 #define NOWCALLS_NET_ACCEPTOR_H_
 

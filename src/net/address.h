@@ -32,8 +32,7 @@ Result<SocketAddress> Resolve(const HostPort& name);
 // 127.0.0.0/8, also mapped to IPv6, or ::1.
 bool IsLoopback(const SocketAddress& address);
 
-// The address of the Unix socket at `path`. A path that is longer than such an address may be goes
-// by way of its directory, which stays open with this.
+// Of a Unix socket. A path that is too long for it goes by way of its directory, which stays open.
 class UnixAddress {
  public:
   // kIoError: its directory cannot be opened.

@@ -1,7 +1,6 @@
 // Channel: between a socket's bytes and a protocol's.
 //
-// Thread: one at a time. Does no I/O: the owner reads and writes the socket and passes all bytes
-// through the channel. PlainChannel copies nothing.
+// Thread: one at a time. Does no I/O: the owner passes all bytes through the channel.
 //
 // A channel may hold bytes back, as TLS until its handshake; a later Receive returns them as
 // `reply`, which the owner sends.

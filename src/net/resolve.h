@@ -1,7 +1,6 @@
 // The addresses of a host name, before a deadline.
 //
-// Thread: any. A late lookup leaves behind a detached thread, which ends with the system's
-// resolver.
+// Thread: any. A late lookup leaves a detached thread, which ends with the system's resolver.
 #ifndef NOWCALLS_NET_RESOLVE_H_
 #define NOWCALLS_NET_RESOLVE_H_
 

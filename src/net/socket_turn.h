@@ -20,7 +20,7 @@ namespace nowcalls::net {
 class SocketTurn {
  public:
   static constexpr size_t kTogether = 32;
-  // One receive; small, since each socket may have to keep its bytes.
+  // Of one receive.
   static constexpr size_t kReceiveBytesMax = 16 * 1024;
   static constexpr int kReceivesMax = 32;
 
