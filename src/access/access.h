@@ -1,4 +1,4 @@
-// Who may do what: principals, and the one question that each protocol asks before it acts.
+// Who may do what: principals, and the question that each protocol asks before it acts.
 //
 // Thread: any; plain values.
 #ifndef NOWCALLS_ACCESS_ACCESS_H_
@@ -23,8 +23,7 @@ enum class Role : uint8_t {
 };
 std::string_view RoleName(Role role);  // "observer"
 
-// What a row is about. Protocols ask with the namespace of the connection's session, and a hello
-// with the one that it names.
+// Protocols ask with the namespace of the connection's session, a hello with the one that it names.
 enum class Scope : uint8_t {
   kServer,     // All of it; no namespace.
   kNamespace,  // One that is named, or the session's.
@@ -32,7 +31,7 @@ enum class Scope : uint8_t {
   kToken,      // That of the token's flow.
 };
 
-// Columns of a table of methods. A row cannot leave them out.
+// Columns of a table of methods.
 struct Needs {
   Role role;
   Scope scope;
@@ -54,7 +53,7 @@ bool May(const Principal& principal, const Needs& needs,
 std::string WhyNot(const Principal& principal, const Needs& needs,
                    std::optional<std::string_view> name_space);
 
-// There is no access file yet: whoever reaches the server is an administrator of all namespaces.
+// Whoever reaches the server is an administrator of all namespaces.
 Principal PrincipalOf(const net::Peer& peer);
 
 }  // namespace nowcalls::access
