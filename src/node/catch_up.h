@@ -3,9 +3,9 @@
 // Thread: loop.
 //
 // The loop is late if it wakes kLateMs after its plan (SIGSTOP, a suspended machine), and stalled
-// while input waits for a slow commit. Due work then waits until all earlier input is taken, or a
-// flood could delay it for ever: until disk and loop have gone on for kHoldMsMax. Work that depends
-// on no waiting input needs polled() alone.
+// while input waits for a slow commit. Due work then waits until all earlier input is taken, or
+// disk and loop have gone on for kHoldMsMax. Work that depends on no waiting input needs polled()
+// alone.
 #ifndef NOWCALLS_NODE_CATCH_UP_H_
 #define NOWCALLS_NODE_CATCH_UP_H_
 

@@ -1,4 +1,4 @@
-// Bounds of a turn, whoever drives it.
+// Bounds of a turn.
 //
 // Thread: any.
 #ifndef NOWCALLS_NODE_LIMITS_H_

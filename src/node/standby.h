@@ -24,7 +24,7 @@ class Standby {
   // Both outlive it.
   Standby(store::Log* log, store::Tables* tables) : replay_(log, tables) {}
 
-  // As recovery::Replay::Apply. A failure is final: the tables stay as they are before the batch.
+  // As recovery::Replay::Apply. A failure is final.
   Result<bool> Follow(size_t batches_max);
 
   // This node has the claim of `term`. kInvalidArgument: Follow has applied a batch of that term,

@@ -1,10 +1,10 @@
-// Turn: what a node does in each turn of its loop, whoever drives it.
+// Turn: what a node does in each turn of its loop.
 //
 // Thread: that of the engine. No I/O, no clock of its own.
 //
 // Order: the driver tells the engine and Turn what happened (bytes, connections, a durable batch, a
-// finished scan), calls Run, and sleeps. A failed commit never comes here; the driver ends the
-// node. A commit that finds the claim of another writer does: OnDeposed.
+// finished scan), calls Run, and sleeps. After a failed commit the driver ends the node; OnDeposed
+// tells of another writer's claim.
 #ifndef NOWCALLS_NODE_TURN_H_
 #define NOWCALLS_NODE_TURN_H_
 
@@ -35,10 +35,9 @@ class Io {
   // Turn::OnScanned follows. At most one scan is under way.
   virtual void Scan(const ledger::ScanRequest& request) = 0;
 
-  // Since the last call, more has come within reach of the next poll. Asked after input left over
-  // was resumed: that may begin to read again.
+  // Since the last call, more has come within reach of the next poll.
   virtual bool TakeMoreToRead() = 0;
-  // Input before `now` is known. For work that waits for no disk.
+  // Input before `now` is known.
   virtual void Polled(Instant now) = 0;
   // Next work of the driver; kNever: none.
   virtual Instant NextWork() const = 0;
@@ -69,9 +68,9 @@ class Turn {
   // Begins the end. The driver reads and accepts no more. REQUIRES: !ending().
   void End();
   void OnClosed();
-  // Another writer has the claim, whether the batch under way is in the log or not. Nothing that
-  // waits leaves; the engine is not called any more. When the call and Run have returned, the
-  // driver drops core, engine and turn, and goes on with a Standby.
+  // Another writer has the claim. Nothing that waits leaves; the engine is not called any more.
+  // When the call and Run have returned, the driver drops core, engine and turn, and goes on with a
+  // Standby.
   void OnDeposed();
 
   // Returns the longest sleep, ms; 0 when closed or deposed.
