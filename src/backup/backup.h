@@ -1,4 +1,4 @@
-// Makes a backup: a verified copy of a ledger in DIR/ledger, with a manifest.
+// A backup: a verified copy of a ledger in DIR/ledger, with a manifest.
 //
 // Thread: any but the loop; blocks. A failure removes DIR; a kill leaves it without a manifest,
 // which Restore refuses.
@@ -15,16 +15,15 @@
 
 namespace nowcalls::backup {
 
-// Verifies the ledger in `data_dir`, which no server has open: VerifyCopy, or VerifyInProcess for
-// callers that must survive.
+// VerifyCopy, or VerifyInProcess for callers that must survive. REQUIRES: no server has `data_dir`
+// open.
 using CopyVerifier = std::function<Result<VerifySummary>(const std::string& data_dir,
                                                          const std::atomic<bool>& stop)>;
 
 // Copies `source`, the ledger in `data_dir`; `made_by` is for the manifest. Calls `begun` once `to`
-// was made.
-// kInvalidArgument: `to` is not absolute, exists, cannot be made, lies in a ledger, a backup or the
-// data directory itself, or has a name of store::TellsOfDirectory. kCorruption: the copy does not
-// verify. kUnavailable: `stop` was set. kIoError: no room, or the disk failed.
+// was made. kInvalidArgument: `to` is not absolute, exists, or cannot be made; it lies in a ledger,
+// a backup or the data directory, or has a name of store::TellsOfDirectory. kCorruption: the copy
+// does not verify. kUnavailable: `stop` was set. kIoError: no room, or the disk failed.
 Result<Manifest> MakeBackup(const store::CopySource& source, const std::string& data_dir,
                             const std::string& to, const std::string& made_by,
                             const CopyVerifier& verify, const std::atomic<bool>& stop,

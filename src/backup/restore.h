@@ -3,8 +3,8 @@
 // Thread: any but the loop. NEW/restoring becomes NEW/ledger in one step, when on disk, verified
 // and marked. A kill before leaves NEW/restoring; servers refuse to start until it is removed.
 //
-// The mark: a batch whose seal continues fences at FenceAfterGap (ledger/fence_line.h), beyond all
-// earlier copies, if wall clocks are right and no copy serves any more.
+// The mark: a batch whose seal continues fences at FenceAfterGap (ledger/fence_line.h), beyond
+// earlier copies, if wall clocks are right and none serves any more.
 #ifndef NOWCALLS_BACKUP_RESTORE_H_
 #define NOWCALLS_BACKUP_RESTORE_H_
 
@@ -22,7 +22,7 @@ struct Restored {
   Manifest manifest;
   int64_t age_ms = 0;       // By the wall clock; negative: made in the future.
   uint64_t next_fence = 0;  // The copy's first fence.
-  // False: a wall clock is or was wrong, so earlier copies may have given out later fences.
+  // False: a wall clock is or was wrong.
   bool is_beyond_copies = true;
 };
 

@@ -3,8 +3,8 @@
 // Thread: one. Memory: flow ids, sessions, 16 bytes a history entry, 8 bytes a token and 24 more
 // with a request id. A ledger with duplicates is read twice.
 //
-// Finds all that makes a server refuse a ledger, and more relations of records (FORMAT.md). Tokens
-// below the watermark, hidden from servers, are problems.
+// Finds all that makes a server refuse a ledger, and more (FORMAT.md). Tokens below the watermark
+// are problems.
 #ifndef NOWCALLS_BACKUP_VERIFY_H_
 #define NOWCALLS_BACKUP_VERIFY_H_
 
@@ -35,7 +35,6 @@ struct VerifySummary {
   bool ok() const { return problems == 0; }
 };
 
-// Follows the progress.
 class VerifyWatcher {
  public:
   virtual ~VerifyWatcher() = default;

@@ -24,7 +24,7 @@ inline constexpr char kThisProgram[] = "/proc/self/exe";
 Result<VerifySummary> VerifyInProcess(const std::string& program, const std::string& data_dir,
                                       const std::atomic<bool>& stop);
 
-// For main, right behind its last words: the exit code, if the arguments ask for a verification.
+// For main, behind its last words: the exit code, if a verification is asked for.
 std::optional<int> RunAsVerifier(int argc, const char* const* argv);
 
 }  // namespace nowcalls::backup
