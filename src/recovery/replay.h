@@ -21,8 +21,7 @@ class Replay {
 
   // Applies at most `batches_max` batches. True: the log has more. kCorruption: a batch is missing,
   // damaged, or of a term before that of one which this object applied; it is not applied.
-  // kFailedPrecondition: the log has forgotten the next one. Other codes are those of log and
-  // tables.
+  // kFailedPrecondition: the log has forgotten the next one. Other codes: of log and tables.
   Result<bool> Apply(size_t batches_max);
 
   uint64_t term() const { return term_; }  // Of the last batch that it applied; 0: none.
