@@ -1,5 +1,4 @@
-// Actions on many tokens, or on a rule, of a running server: reclaims of a client, a flow or a
-// namespace, purges, drains.
+// Actions on many tokens, or on a rule, of a running server.
 //
 // Thread: one. The server does a bounded piece a call; this loops. A reclaim ends when as many
 // tokens are back as were out at its beginning.
@@ -18,7 +17,6 @@ namespace nowcalls::admin {
 
 bool IsAction(Command command);
 
-// What an action will take back.
 struct Affected {
   std::string whose;  // "flow 7", "client 'a' of namespace 'shop'"
   uint64_t tokens = 0;
@@ -32,11 +30,10 @@ Result<Affected> FindAffected(const Arguments& arguments, client::BlockingClient
 Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
                         const Streams& streams);
 
-// For kOutcomeUnknown adds how to find out whether it was carried out.
+// Adds to kOutcomeUnknown how to find out.
 Status MaybeDone(const Arguments& arguments, const Status& failed);
 
-// Acts, after confirmation if it is due. Returns the line to print. REQUIRES: IsAction,
-// CheckConfirmable.
+// Confirms if due, and acts. Returns the line to print. REQUIRES: IsAction, CheckConfirmable.
 Result<std::string> Act(const Arguments& arguments, const Affected& affected,
                         const Streams& streams, client::BlockingClient* client);
 

@@ -17,7 +17,7 @@ Result<Format> ParseFormat(std::string_view text);
 // 1..`bytes_max` bytes of printable UTF-8.
 Status CheckText(std::string_view text, size_t bytes_max);
 
-// The name of a reason that is kept in the history.
+// A reason that is kept in the history.
 Status CheckEndReason(std::string_view text);
 
 }  // namespace nowcalls::admin

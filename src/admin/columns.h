@@ -1,7 +1,7 @@
 // The columns of every listing, for all formats and both sources.
 //
-// Thread: any. A column's name is the key in jsonl and the header in csv: stable, since scripts
-// read it. New columns go last in the raw formats.
+// Thread: any. A column's name is the key in jsonl and the header in csv, and stable. New columns
+// go last in the raw formats.
 #ifndef NOWCALLS_ADMIN_COLUMNS_H_
 #define NOWCALLS_ADMIN_COLUMNS_H_
 
@@ -79,7 +79,7 @@ class Listing {
     writer_ = MakeRowWriter(format, infos, now_ms, out);
   }
 
-  // Fails once the output has failed, which ends a walk.
+  // Fails once the output has failed.
   Status Add(const Row& row) {
     for (size_t i = 0; i < columns_.size(); ++i) cells_[i] = columns_[i].get(row);
     writer_->Write(cells_);
@@ -111,7 +111,7 @@ Status PrintRows(Format format, int64_t now_ms, Output* out, Walk walk) {
 // "global" or "avg_local".
 std::string_view ThresholdTypeName(core::ThresholdType type);
 
-// One line of JSON in Sentinel's form, the namespace in front.
+// In Sentinel's form, the namespace in front.
 std::string RuleRowToJson(const RuleRow& row);
 
 }  // namespace nowcalls::admin

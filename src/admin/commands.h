@@ -54,7 +54,6 @@ Status PrintInfo(Format format, std::string_view encoded, Output* out);
 Result<bool> PrintVerify(const Arguments& arguments, store::LedgerSource* store, Progress* progress,
                          const Streams& streams);
 
-// Prints what was lost, changed and kept.
 Status PrintRepair(const Arguments& arguments, Output* out);
 
 }  // namespace nowcalls::admin

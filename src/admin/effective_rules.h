@@ -1,4 +1,4 @@
-// The effect of rules, for their author: `rules check` and `rules load`.
+// The effect of rules: `rules check` and `rules load`.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_ADMIN_EFFECTIVE_RULES_H_
@@ -12,9 +12,8 @@
 
 namespace nowcalls::admin {
 
-// A table, a line a rule, and a legend; an asterisk marks defaults. Names the first flows that
-// nothing limits without a server, and the first values with limits of their own. Empty without
-// rules.
+// A line a rule, and a legend; an asterisk marks defaults. Names the first flows that nothing
+// limits without a server, and the first values with own limits. Empty without rules.
 std::string EffectiveRulesText(const std::vector<core::Rule>& rules);
 
 // On stderr, for a load that removes rules; empty: none.

@@ -1,5 +1,4 @@
-// LedgerWalk: one pass over a ledger. Keeps clock, rules and sessions, and shows tokens as they go
-// by.
+// LedgerWalk: one pass over a ledger. Keeps clock, rules and sessions.
 //
 // Thread: one. Damage is counted and stepped over; damage() tells it. Damage behind all that is
 // wanted ends the walk, uncounted.
@@ -41,7 +40,7 @@ class LedgerWalk : public ledger::EntityVisitor {
 
   // kCorruption: something was unreadable, or does not belong together.
   Status damage() const;
-  // All is there but a history that nobody asked for, so sums are right.
+  // All is there but unwanted history, so sums are right.
   bool whole() const { return damaged_ == damaged_history_; }
   // Damage that the caller found.
   void AddDamage(Status what);

@@ -1,7 +1,7 @@
 // LiveSource: answers from a running server, page by page.
 //
-// Thread: one. Each page is true for its moment. A listing that pauses longer than the server's
-// listing_idle_ms loses its cursor and fails.
+// Thread: one. A listing that pauses longer than the server's listing_idle_ms loses its cursor and
+// fails.
 #ifndef NOWCALLS_ADMIN_LIVE_SOURCE_H_
 #define NOWCALLS_ADMIN_LIVE_SOURCE_H_
 

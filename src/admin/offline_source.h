@@ -1,7 +1,7 @@
 // OfflineSource: answers from a ledger on disk, without its server.
 //
 // Thread: one. Every answer is one pass. Tokens stream; sessions, rules, a row a flow and the
-// wanted history are held, all bounded by the server's limits.
+// wanted history are held.
 #ifndef NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
 #define NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
 
@@ -41,7 +41,6 @@ class OfflineSource : public Source {
 
  private:
   using FlowRows = std::map<FlowKey, wire::FlowRow>;
-  // Flows with tokens or a rule.
   Status CollectFlows(FlowRows* rows, Status* damage);
 
   store::LedgerSource* store_;

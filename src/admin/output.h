@@ -1,7 +1,6 @@
 // Output: buffered bytes for stdout; remembers the first failure.
 //
-// Thread: one. After a failure all else is dropped and status() tells why, so that a walk ends at
-// once.
+// Thread: one. After a failure all else is dropped.
 #ifndef NOWCALLS_ADMIN_OUTPUT_H_
 #define NOWCALLS_ADMIN_OUTPUT_H_
 
@@ -28,7 +27,6 @@ class Output {
   size_t columns() const { return columns_; }
   void SetColumns(size_t columns) { columns_ = columns; }
 
-  // A terminal, which obeys control characters.
   bool on_terminal() const { return on_terminal_; }
   void SetOnTerminal(bool on_terminal) { on_terminal_ = on_terminal; }
 

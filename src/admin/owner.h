@@ -1,4 +1,4 @@
-// The owner of a new ledger's files, which the service's user must be able to open.
+// The owner of a new ledger's files.
 //
 // Thread: any.
 #ifndef NOWCALLS_ADMIN_OWNER_H_
@@ -21,7 +21,7 @@ struct Owner {
 // unknown name. kIoError.
 Result<Owner> FindOwner(const std::string& text);
 
-// The directory and all in it. kIoError.
+// kIoError.
 Status GiveTo(const std::string& dir, const Owner& owner);
 
 // A line for root about a ledger in `dir` made of another user's files, of which `example` is one;

@@ -1,7 +1,6 @@
 // Paging: from page to page of a server's listing, to its end.
 //
-// Thread: one. A broken or hostile server must not hold the tool for ever: a standing cursor, too
-// many small pages or too many rows end the listing.
+// Thread: one. A standing cursor, too many small pages or too many rows end the listing.
 #ifndef NOWCALLS_ADMIN_PAGING_H_
 #define NOWCALLS_ADMIN_PAGING_H_
 

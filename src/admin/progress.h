@@ -1,7 +1,6 @@
 // Progress: a terminal line about long work.
 //
-// Thread: one. Silent unless enabled; rewritten at most five times a second and erased at the end,
-// so quick work shows nothing.
+// Thread: one. Silent unless enabled; rewritten at most five times a second and erased at the end.
 #ifndef NOWCALLS_ADMIN_PROGRESS_H_
 #define NOWCALLS_ADMIN_PROGRESS_H_
 
@@ -31,7 +30,6 @@ class Progress {
   // 0: unknown.
   void set_total(uint64_t total) { total_ = total; }
 
-  // Before other output.
   void Erase();
 
   static constexpr uint64_t kStride = 256;

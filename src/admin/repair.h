@@ -1,7 +1,6 @@
 // repair: salvages a refused ledger into a new one.
 //
-// Thread: one. The damaged ledger is never written. In doubt a token is kept: its deadline ends it,
-// while a missing one lets too many calls through. FORMAT.md says what a ledger must be.
+// Thread: one. The damaged ledger is never written. In doubt a token is kept.
 #ifndef NOWCALLS_ADMIN_REPAIR_H_
 #define NOWCALLS_ADMIN_REPAIR_H_
 
@@ -53,7 +52,6 @@ struct ReadEntities : ledger::EntityVisitor {
   Status On(const ledger::Token& token);
 };
 
-// All of it belongs together.
 struct SalvagedEntities {
   ledger::Format format;
   ledger::ClockMark mark;

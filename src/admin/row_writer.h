@@ -1,7 +1,7 @@
 // RowWriter: rows of cells as a table, JSON lines or CSV.
 //
-// Thread: one. Rows stream: a table holds its first rows only, to choose widths. It fits its Output
-// by leaving out columns, then shortening text.
+// Thread: one. A table holds its first rows only, to choose widths. It leaves out columns, then
+// shortens text.
 #ifndef NOWCALLS_ADMIN_ROW_WRITER_H_
 #define NOWCALLS_ADMIN_ROW_WRITER_H_
 
@@ -53,7 +53,7 @@ inline Cell Text(std::string_view text) { return text; }
 class RowWriter {
  public:
   virtual ~RowWriter() = default;
-  // As many as the columns; views live until the return.
+  // As many as the columns.
   virtual void Write(std::span<const Cell> cells) = 0;
   // Call once, after the last row.
   virtual void Finish() = 0;

@@ -42,7 +42,6 @@ struct RulesDiff {
   size_t conflicts = 0;
   size_t skipped = 0;
 
-  // A load changes nothing.
   bool same() const { return added + removed + changed + conflicts == 0; }
   // "1 added, 0 removed, 2 changed, 3 unchanged, 1 skipped"; conflicts if any.
   std::string Summary() const;

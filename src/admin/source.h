@@ -1,4 +1,4 @@
-// Source: answers an operator, from a running server or a ledger on disk.
+// Source: answers from a running server or a ledger on disk.
 //
 // Thread: one. A failing sink ends the walk, which returns the failure. Both sources deliver the
 // same rows; what only a server knows is absent offline (wire/rows.h).
@@ -32,7 +32,7 @@ inline Status NoSuchFlow(const FlowChoice& choice) {
                           " has neither a rule nor tokens");
 }
 
-// Of tokens, and as far as they have the fields of flows and waiters.
+// Of tokens; flows and waiters, by the fields that they have.
 struct RowFilter {
   std::optional<int64_t> flow_id = std::nullopt;
   std::optional<FlowKind> kind = std::nullopt;
@@ -95,8 +95,8 @@ class Source {
   virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
   // One row, or two if no kind is chosen. kNotFound: neither rule nor token.
   virtual Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) = 0;
-  // The most used by nowCalls, of a server at most kListRowsMax; offline those that tokens hold.
-  // kNotFound as of Flow. `by_minute`: equal ones by calls of the last minute.
+  // The most used by nowCalls, of a server at most kListRowsMax; offline held ones. kNotFound as of
+  // Flow. `by_minute`: equal ones by calls of the last minute.
   virtual Status Params(int64_t flow_id, size_t limit, bool by_minute,
                         const RowSink<wire::ParamRow>& sink) = 0;
   // By flow id and place; of the filter flow_id, kind and client_id count. kFailedPrecondition
