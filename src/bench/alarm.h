@@ -25,8 +25,8 @@ class Alarm {
 
   // The loop must have closed all handles before the destructor.
   Status Start(uv_loop_t* loop, std::function<void()> ring);
-  // Rings at or after `at_ns` (MonotonicNs), not within kApartNs of the last time; replaces the
-  // earlier setting. After ringing set it again in the same turn, be it to kNever, or it goes on.
+  // Rings at or after `at_ns` (MonotonicNs), not within kApartNs of the last time. After ringing
+  // set it again in the same turn, also to kNever.
   void Set(int64_t at_ns);
 
  private:

@@ -22,7 +22,7 @@ struct Streams {
 // Returns the exit code (base/exit_codes.h).
 int Run(const Options& options, const Streams& streams);
 
-// Whether a run did what was asked: fill needs all its tokens, a load at least one grant.
+// Fill needs all its tokens, a load at least one grant.
 Status Judge(const Options& options, const LoadResult& result);
 
 }  // namespace nowcalls::bench

@@ -31,7 +31,6 @@ class Connection final : public net::SocketTurn::Socket {
     virtual void OnGreeted(Connection* connection) = 0;
     // False: it answers no request; the connection ends.
     virtual bool OnAnswer(Connection* connection, const Answer& answer, const Moment& now) = 0;
-    // After the last answer of a receive.
     virtual void OnAnswersTaken(Connection* connection, const Moment& now) = 0;
     // Closed, or not opened; the reason continues "connection N to HOST:PORT ".
     virtual void OnLost(Connection* connection, const Status& reason) = 0;
@@ -48,9 +47,7 @@ class Connection final : public net::SocketTurn::Socket {
   Connection& operator=(const Connection&) = delete;
 
   void Open(uv_loop_t* loop, const sockaddr* address);
-  // No callback follows.
   void Close();
-  // Sends `out()` with the turn.
   void Flush();
 
   // net::SocketTurn::Socket.

@@ -1,4 +1,4 @@
-// Dialect: one connection's side of a server's language.
+// Dialect: a connection's side of a server's language.
 //
 // Thread: one at a time, an object a connection. Requests go to the connection's output; answers
 // come in the server's order. Nothing is allocated per operation unless it fails.

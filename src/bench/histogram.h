@@ -17,7 +17,7 @@ class Histogram {
  public:
   static constexpr int64_t kLongestNs = int64_t{1} << 37;  // 137 s.
 
-  // A duration with its bucket, for several histograms. Negative ones count as 0.
+  // Negative ones count as 0.
   struct Duration {
     explicit Duration(int64_t duration_ns)
         : ns(static_cast<uint64_t>(std::max<int64_t>(duration_ns, 0))), bucket(IndexOf(ns)) {}

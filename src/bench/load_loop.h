@@ -1,4 +1,4 @@
-// LoadLoop: one libuv loop that puts a load on a server and times it.
+// LoadLoop: one libuv loop that loads a server and times it.
 //
 // Thread: the one that calls Run. SIGINT and SIGTERM end the counting early; a second one ends the
 // process.

@@ -1,7 +1,6 @@
 // Moment: one reading of the clocks.
 //
-// Thread: any. wall_ms advances with MonotonicNs from its first reading, so setting the clock does
-// not tear a run.
+// Thread: any. wall_ms advances with MonotonicNs from its first reading.
 #ifndef NOWCALLS_BENCH_MOMENT_H_
 #define NOWCALLS_BENCH_MOMENT_H_
 

@@ -34,7 +34,6 @@ class NowcallsDialect : public Dialect {
   std::string error() const override { return error_; }
 
  private:
-  // False: not a common answer, or not whole.
   bool TakeCommon(std::string_view* input, Answer* answer);
   Status ReadAcquired(std::string_view result, Answer* answer);
   Status ReadRate(std::string_view result, Answer* answer);

@@ -1,7 +1,7 @@
 // NowcallsTarget: a nowcalls-server with rules loaded by RPC.
 //
-// Thread: see target.h. More than 256 flows are spread over the namespaces NS, NS.1, NS.2 ..., for
-// a message takes few rules (64 KiB). Sessions are in NS.
+// Thread: see target.h. More than 256 flows are spread over the namespaces NS, NS.1, NS.2 ....
+// Sessions are in NS.
 #ifndef NOWCALLS_BENCH_NOWCALLS_TARGET_H_
 #define NOWCALLS_BENCH_NOWCALLS_TARGET_H_
 

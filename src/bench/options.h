@@ -16,7 +16,6 @@ namespace nowcalls::bench {
 
 enum class Command : uint8_t { kLoad, kFill, kIdle };
 enum class TargetKind : uint8_t { kNowcalls, kRedis };
-// The protocol of a nowcalls server.
 enum class Language : uint8_t { kMessagePackRpc, kSentinel };
 // Acquires and releases, or calls a second of a rule, or of a value of its parameter.
 enum class Operation : uint8_t { kAcquire, kRequest, kRequestParam };

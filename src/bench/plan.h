@@ -18,7 +18,7 @@ std::vector<Flow> PlanFlows(const Options& options);
 // All but new_dialect and show.
 LoadPlan PlanRun(const Options& options);
 
-// Lanes of a connection for `in_flight` requests beside held tokens.
+// For `in_flight` requests beside held tokens.
 uint32_t LanesOf(const Options& options);
 
 }  // namespace nowcalls::bench

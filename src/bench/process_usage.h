@@ -1,4 +1,4 @@
-// What a process used, by the kernel's count.
+// CPU and memory that a process used.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_PROCESS_USAGE_H_
@@ -22,7 +22,7 @@ Result<ProcessUsage> ReadProcessUsage(int64_t pid);
 // Of the calling process.
 double OwnCpuSeconds();
 
-// From /proc/PID/stat; the program's name may hold anything.
+// From /proc/PID/stat.
 Result<double> CpuSecondsOf(const std::string& stat, int64_t ticks_per_s);
 
 }  // namespace nowcalls::bench

@@ -76,7 +76,7 @@ class Recorder {
 
   // The seconds until `now_ns`. Call once, at the end.
   std::vector<SecondRow> TakeSeconds(int64_t now_ns);
-  // The last complete second, for progress; the interval's last one only TakeSeconds completes.
+  // The last complete second. TakeSeconds completes the interval's last.
   const SecondRow& LastSecond(int64_t now_ns) {
     Roll(now_ns);
     return last_;
@@ -84,7 +84,6 @@ class Recorder {
 
  private:
   bool InInterval(int64_t ns) const { return ns >= begin_ns_ && ns < end_ns_; }
-  // True: an answer at `now_ns` counts.
   bool Roll(int64_t now_ns) {
     if (!InInterval(now_ns)) return false;
     if (now_ns >= second_end_ns_) CloseSeconds(now_ns);

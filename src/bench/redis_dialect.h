@@ -1,5 +1,4 @@
-// RedisDialect: a counting semaphore on Redis: a sorted set a flow, its members tokens, their
-// scores deadlines.
+// RedisDialect: a counting semaphore on Redis: a sorted set a flow, of tokens by deadline.
 //
 // Thread: one at a time. An acquire is kAcquireScript, a release one ZREM. Answers come in the
 // order of requests.

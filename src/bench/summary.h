@@ -1,4 +1,4 @@
-// Summary: sums that both reports show.
+// Summary: sums of both reports.
 //
 // Thread: any.
 #ifndef NOWCALLS_BENCH_SUMMARY_H_

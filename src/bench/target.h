@@ -15,7 +15,6 @@
 
 namespace nowcalls::bench {
 
-// Facts that belong to every figure.
 struct ServerFacts {
   std::string version;
   std::string durability;
@@ -32,7 +31,6 @@ class Target {
   // At most `lanes` requests in flight. REQUIRES: Prepare was ok.
   virtual std::unique_ptr<Dialect> NewDialect(uint32_t lanes) = 0;
 
-  // Undoes Prepare.
   virtual Status CleanUp() = 0;
 
  protected:

@@ -45,13 +45,11 @@ class Workload {
   void AddConnection(Dialect* dialect, wire::OutputBuffer* out);
   void Start(const Moment& now);
 
-  // Sends what is due.
   void Advance(const Moment& now);
   // When to call Advance next.
   int64_t next_due_ns() const;
 
-  // False: answers no request. After a batch of answers call StartWaiting, which uses the freed
-  // lanes.
+  // False: answers no request. After a batch of answers call StartWaiting.
   bool OnAnswer(uint32_t connection, const Answer& answer, const Moment& now);
   void StartWaiting(uint32_t connection, const Moment& now);
 
@@ -67,7 +65,7 @@ class Workload {
 
   // How long an open loop's oldest unanswered request has been due; else 0.
   int64_t BehindNs(int64_t now_ns) const;
-  // BehindNs > behind_ns_max, mostly without looking at the requests.
+  // BehindNs > behind_ns_max.
   bool IsBehind(int64_t now_ns, int64_t behind_ns_max);
 
   uint64_t granted() const { return granted_; }  // Ever, also while nothing was counted.
@@ -75,7 +73,7 @@ class Workload {
   uint32_t lanes() const { return options_.lanes; }  // Of a connection.
   uint32_t busy_lanes() const { return busy_lanes_; }
 
-  // For connections with new requests since the last time.
+  // Connections with new requests since the last time.
   template <typename Visit>
   void TakeTouched(Visit&& visit) {
     for (const uint32_t connection : touched_) {
@@ -108,7 +106,6 @@ class Workload {
   };
 
   int64_t ArrivalNs(uint64_t index) const;
-  // Index in the schedule.
   uint64_t NextArrivalOf(uint32_t connection) const {
     return connection + connections_[connection].arrivals_started * connections_.size();
   }
@@ -131,7 +128,7 @@ class Workload {
   Recorder* recorder_;
   std::vector<Connection> connections_;
   std::vector<uint32_t> touched_;
-  // A ring in order of release: all are held equally long.
+  // A ring in order of release.
   std::vector<Held> held_;
   uint64_t held_begin_ = 0;
   uint64_t held_end_ = 0;
