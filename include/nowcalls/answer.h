@@ -51,7 +51,7 @@ struct Answer {
 
   Outcome outcome = Outcome::kUnavailable;
   RefusedBy refused_by = RefusedBy::kNone;
-  // Decided by the client's fallback.
+  // By the client's fallback.
   bool local = false;
   FlowId flow{};           // Of a refusal of several flows: the one that has no room.
   uint64_t now_calls = 0;  // Calls in progress, those of a grant included.

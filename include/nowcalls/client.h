@@ -6,12 +6,12 @@
 //   if (!acquired) return Fail(acquired.message);
 //   ... the call; the permit in `acquired` gives the token back.
 //
-// Thread: any, for all members. One background thread has the connection and runs callbacks. It
-// takes no signals.
+// Thread: any, for all members. One background thread, without signals, has the connection and runs
+// callbacks.
 //
-// Make a client in each process. In a forked child its calls are kBadRequest, and its permits do
-// nothing: destroying them leaves the tokens to the parent. The parent's connection stays open
-// until the child exits or calls exec, even if the parent ends.
+// Make a client in each process. In a forked child calls are kBadRequest, and permits do nothing:
+// the tokens stay the parent's. The parent's connection stays open until the child exits or calls
+// exec.
 //
 // After a broken connection, or a restart of the server, the client dials again after random pauses
 // of up to 2 s. It resumes its session, asks unanswered acquires and releases again, and keeps its
@@ -58,8 +58,8 @@ struct ClientOptions {
   // HOST:PORT, or the path of a Unix socket; several of the same ledger are tried in turn.
   std::vector<std::string> addresses{"127.0.0.1:18730"};
   std::string name_space = "default";  // The application, which has the rules.
-  // Names the client in listings. Empty: host, process and a random number. Processes may share a
-  // name: each has its own session, and a dead one's tokens end by clientOfflineTime.
+  // Names the client in listings. Empty: host, process and a random number. Processes that share a
+  // name have a session each; a dead one's tokens end by clientOfflineTime.
   std::string client_id{};
   // Take over session and tokens of the last process that set it under this client id. Two at once
   // share them.
@@ -70,14 +70,14 @@ struct ClientOptions {
   // A flow's share under kLocal and kByRule, in place of the computed one: calls in progress, or
   // calls of one window of a rate.
   std::map<FlowId, uint64_t> local_levels{};
-  // Lines for the program's log: connections, fallbacks, lost tokens. On the client's own thread.
+  // Lines for the program's log, on the client's own thread.
   std::function<void(LogLevel level, std::string_view line)> log{};
 };
 
 class NOWCALLS_EXPORT Client final : public SessionService {
  public:
-  // Starts the background thread, which dials at once, and does not wait. kInvalidArgument names
-  // the wrong option. kUnavailable: no thread. kIoError: no descriptor.
+  // Starts the background thread, which dials; does not wait. kInvalidArgument names the wrong
+  // option. kUnavailable: no thread. kIoError: no descriptor.
   static Result<std::unique_ptr<Client>> Start(const ClientOptions& options);
 
   // Waits until the session is open. kUnavailable: why it is not. kFailedPrecondition: in a

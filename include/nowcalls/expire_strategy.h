@@ -1,26 +1,25 @@
-// ExpireStrategy: decides what becomes of a token whose time is over. After Sentinel's
+// ExpireStrategy: decides what becomes of a token whose time is over, after Sentinel's
 // ExpireStrategy, which gets the whole token map instead.
 //
-// A token's time is over when its hold has passed without a keep (resource_timeout_factor x
-// resourceTimeout), or when its holder was offline for the rule's clientOfflineTime. The server
-// finds such tokens and asks once for each token and each time. The strategy only answers.
+// A token's time is over after its hold without a keep (resource_timeout_factor x resourceTimeout),
+// or when its holder was offline for the rule's clientOfflineTime. The server asks once for each
+// token and each time.
 //
-// Times are milliseconds on the ledger clock, which starts as Unix time, never goes back, and goes
-// on across restarts. Durations are milliseconds.
+// Times are ms on the ledger clock, which starts as Unix time and never goes back, also across
+// restarts. Durations are ms.
 //
-// Thread: the server's loop. A call must be quick (up to 3000 in a turn of the loop), must not
-// block, and must decide by its arguments alone, so that replays agree. The strategy outlives its
-// server.
+// Thread: the server's loop. Calls must be quick (up to 3000 in a turn) and must not block. They
+// decide by their arguments alone, so that replays agree. The strategy outlives its server.
 //
-// A program gives its strategy to nowcalls/server.h or nowcalls/embedded.h. Without one the server
-// uses a DefaultExpireStrategy with the configured options (graces: tools/manual/rules.md), or what
-// `--expire-strategy` names. The log and `info` have the name.
+// nowcalls/server.h and nowcalls/embedded.h take a strategy. Without one the server uses a
+// DefaultExpireStrategy with the configured options (graces: tools/manual/rules.md), or what
+// `--expire-strategy` names.
 //
 // After a rule's maxHoldMs the server reclaims a token for kResourceTimeout without asking. No
 // extension for kResourceTimeout reaches beyond.
 //
 // A strategy that never takes the tokens of flow 7 from an online holder. Its default_ has default
-// options, whatever restart-grace-ms and mass-expiry-factor are configured.
+// options.
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:
@@ -71,9 +70,8 @@ struct TokenHolder {
   int64_t offline_since_ms = 0;  // Meaningful while offline; at least restarted_ms.
   // Held tokens when the server stopped, and was not back since the server became ready.
   bool from_before_restart = false;
-  // Went offline together with a large part of all sessions with tokens: rather a network cut than
-  // a mass death (the server's mass_expiry_* options). Set until the holder is back or the server
-  // restarts.
+  // Went offline together with a large part of all sessions with tokens (mass_expiry_* options).
+  // Set until the holder is back or the server restarts.
   bool mass_offline = false;
 };
 
@@ -81,7 +79,6 @@ class ExpireDecision {
  public:
   enum class Kind : uint8_t { kReclaim, kExtend, kLeave };
 
-  // Take the token back, for the reason of the cause.
   static constexpr ExpireDecision Reclaim() { return ExpireDecision(Kind::kReclaim, 0); }
   // Ask again at `until_ms` or soon after, for the same cause never before. Later than now_ms +
   // kExtendMsMax counts as that; not after now_ms as Leave. For kResourceTimeout it becomes the
@@ -111,7 +108,7 @@ class ExpireStrategy {
 };
 
 struct ExpireOptions {
-  // Since the server became ready. A recovered session has max(this, clientOfflineTime) to come
+  // From when the server is ready, a recovered session has max(this, clientOfflineTime) to come
   // back; a recovered token does not time out before min(this, its hold).
   int64_t restart_grace_ms = 10'000;
   // Sessions offline in a mass have this many times clientOfflineTime to come back; until then
@@ -119,7 +116,7 @@ struct ExpireOptions {
   double mass_factor = 5;
 };
 
-// The default: reclaims, but for the two graces of ExpireOptions.
+// Reclaims, but for the two graces of ExpireOptions.
 class DefaultExpireStrategy : public ExpireStrategy {
  public:
   explicit DefaultExpireStrategy(const ExpireOptions& options = ExpireOptions())
@@ -131,7 +128,7 @@ class DefaultExpireStrategy : public ExpireStrategy {
   const ExpireOptions options_;
 };
 
-// Reclaims at once, whatever happened.
+// Reclaims at once.
 class StrictExpireStrategy : public ExpireStrategy {
  public:
   ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& holder,

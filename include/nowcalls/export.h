@@ -2,7 +2,6 @@
 #ifndef NOWCALLS_EXPORT_H_
 #define NOWCALLS_EXPORT_H_
 
-// Each public header includes it first: an older language gets one error line.
 #if __cplusplus < 202002L
 #error "nowcalls needs C++20: compile with -std=c++20 or a later one"
 // Ends the compilation before errors that would bury the line above.

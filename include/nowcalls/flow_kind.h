@@ -26,11 +26,9 @@ constexpr FlowKind FlowKindIf(bool by_value) {
 }
 constexpr FlowKind OtherThan(FlowKind kind) { return FlowKindIf(kind == FlowKind::kFlow); }
 
-// The words of the wire.
 constexpr std::string_view FlowKindName(FlowKind kind) {
   return kind == FlowKind::kFlow ? "flow" : "value";
 }
-// None: no kind has the name.
 constexpr std::optional<FlowKind> FlowKindNamed(std::string_view name) {
   for (const FlowKind kind : kFlowKinds) {
     if (name == FlowKindName(kind)) return kind;

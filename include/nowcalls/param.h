@@ -1,4 +1,4 @@
-// Param: a value of a rule's parameter: a user, an API key, a tenant.
+// Param: a value of a rule's parameter, such as a user or an API key.
 //
 // Thread: any; plain values. Types and their numbers: Sentinel's PARAM_FLOW requests. Int 5, long 5
 // and "5" are three values.

@@ -18,7 +18,6 @@
 
 namespace nowcalls {
 
-// A granted token.
 struct Grant {
   FlowId flow{};
   uint32_t count = 0;
@@ -45,10 +44,10 @@ class NOWCALLS_EXPORT Hold {
   // The same, waiting for the answer.
   virtual Released ReleaseAndWait(CallOutcome outcome);
   virtual Kept KeepAndWait();
-  // Any thread.
+  // Thread: any.
   virtual bool lost() const = 0;
   virtual std::string lost_reason() const = 0;
-  // As of Permit. By default without an end.
+  // As of Permit.
   virtual Milliseconds valid_until() const { return Milliseconds::max(); }
   virtual Milliseconds valid_for() const;
   // Whether this thread would call `done`, so that waiting would hang.
@@ -60,7 +59,6 @@ class NOWCALLS_EXPORT Hold {
 
 class [[nodiscard]] NOWCALLS_EXPORT Permit {
  public:
-  // Holds nothing.
   Permit() = default;
   explicit Permit(std::shared_ptr<Hold> hold) : hold_(std::move(hold)) {}
   ~Permit() { ReleaseAsync(CallOutcome::kOk); }
@@ -73,7 +71,7 @@ class [[nodiscard]] NOWCALLS_EXPORT Permit {
     return *this;
   }
 
-  // Whether it holds an unreleased token. A lost one counts.
+  // Whether it holds an unreleased token, also a lost one.
   explicit operator bool() const { return hold_ != nullptr; }
   // REQUIRES: operator bool, also below unless said otherwise.
   const Grant& grant() const { return hold_->grant(); }
@@ -87,9 +85,9 @@ class [[nodiscard]] NOWCALLS_EXPORT Permit {
   // clock: "resource_timeout" or "client_offline".
   std::string lost_reason() const { return hold_ != nullptr ? hold_->lost_reason() : ""; }
 
-  // Until when the token is surely the caller's own, on CLOCK_BOOTTIME: the end of its hold, or of
-  // clientOfflineTime since the last contact, the earlier one, less 1 % and 2 ms. Keeps and contact
-  // move it on. max(): no end; local, or adopted and not kept yet.
+  // Until when the token is surely the caller's own, on CLOCK_BOOTTIME. The earlier end of its hold
+  // or of clientOfflineTime since the last contact, less 1 % and 2 ms. Keeps and contact move it
+  // on. max(): no end; local, or adopted and not kept yet.
   Milliseconds valid_until() const { return hold_->valid_until(); }
   // The time left; 0: lost.
   Milliseconds valid_for() const { return hold_->valid_for(); }
@@ -103,7 +101,6 @@ class [[nodiscard]] NOWCALLS_EXPORT Permit {
   void ReleaseAsync(std::function<void(Released)> done = {}) {
     ReleaseAsync(CallOutcome::kOk, std::move(done));
   }
-  // Renews the hold now.
   Kept Keep();
   void KeepAsync(std::function<void(Kept)> done);
 

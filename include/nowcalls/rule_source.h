@@ -1,8 +1,8 @@
 // RuleSource delivers rules; RuleSink puts them in force.
 //
-// A source delivers whole rule sets, as Sentinel's JSON, each for a namespace. The sink installs a
-// set, or refuses it with a Status that names the rule, the field or the owner; the old set then
-// stays in force. Built in: watched files (--rules) and the RPC (rules_load).
+// A source delivers whole rule sets of namespaces, as Sentinel's JSON. The sink installs a set, or
+// refuses it with a Status that names the rule, the field or the owner; the old set then stays in
+// force. Built in: watched files (--rules) and the RPC (rules_load).
 //
 // Ownership. Every delivery names its source: "rpc", "file:/etc/nowcalls/shop.json", or a name of
 // your own, 1..4200 bytes of UTF-8 without control characters. The ledger keeps the name with the
@@ -60,7 +60,6 @@ namespace core {
 struct RuleSet;  // Opaque to sources.
 }  // namespace core
 
-// The source of rules_load.
 inline constexpr std::string_view kRpcRuleSource = "rpc";
 
 // As long as the server runs, the namespace takes rules from this source only.
@@ -73,7 +72,7 @@ struct RuleClaim {
 
 class RuleSink {
  public:
-  // A set that is valid by itself. If Replace refuses it for a passing reason, deliver it again.
+  // Valid by itself. If Replace refuses it for a passing reason, deliver it again.
   using CheckedSet = std::shared_ptr<const core::RuleSet>;
 
   virtual ~RuleSink() = default;
@@ -93,8 +92,8 @@ class RuleSink {
   // kResourceExhausted the limit.
   virtual Status Replace(const std::vector<CheckedSet>& sets) = 0;
 
-  // Thread: loop. Tells operators why the rules in force are not the source's: a refused set, a
-  // silent service. Ok: they are again; Replace implies it.
+  // Thread: loop. Tells operators why the rules in force are not the source's. Ok: they are again;
+  // Replace implies it.
   virtual void NoteRefused(std::string_view source, std::string_view name_space,
                            const Status& why) = 0;
 };

@@ -1,11 +1,10 @@
-// Server: nowcalls-server within a program, with what the program adds to it.
+// Server: nowcalls-server within a program.
 //
 //   nowcalls::Server server({.rule_sources = {std::make_shared<MyRules>()}});
 //   return server.Run({"--data-dir", "/var/lib/gate", "--listen", "127.0.0.1:18730"});
 //
-// It behaves as the program nowcalls-server: it logs to standard error, SIGTERM and SIGINT end it,
-// and a disk that fails ends the process with 74. nowcalls/embedded.h is for programs that must
-// outlive that, or need no socket.
+// As nowcalls-server it logs to standard error, SIGTERM and SIGINT end it, and a disk that fails
+// ends the process with 74. nowcalls/embedded.h is for programs that must outlive that.
 //
 // Thread: Run is the server's loop. Post, Stop and addresses: any thread, at any time.
 #ifndef NOWCALLS_SERVER_H_
@@ -22,10 +21,10 @@
 namespace nowcalls {
 
 struct ServerAdditions {
-  // Decides about due tokens in place of --expire-strategy. `info` and the log have the name.
+  // In place of --expire-strategy; `info` and the log have the name.
   std::shared_ptr<ExpireStrategy> expire_strategy{};
   std::string expire_strategy_name = "program";
-  // Started in this order, behind the rule files and before anybody connects.
+  // Started in this order, behind the rule files, before anybody connects.
   std::vector<std::shared_ptr<RuleSource>> rule_sources{};
 };
 
@@ -41,8 +40,7 @@ class Server {
   // configuration file count, too. Returns its exit code. One server of a process runs at a time.
   int Run(const std::vector<std::string>& arguments);
 
-  // The loop runs the job soon; never, if it has ended by then. Deliveries of a RuleSource belong
-  // here.
+  // The loop runs the job soon, unless it has ended. Deliveries of a RuleSource belong here.
   void Post(std::function<void()> job);
   // Ends Run as SIGTERM does, also one that is yet to come.
   void Stop();

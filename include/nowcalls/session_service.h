@@ -20,7 +20,7 @@ namespace library {
 class Front;  // Opaque to programs.
 }  // namespace library
 
-// Counters begin with the service. An embedded one connects to the engine in the process.
+// Counters begin with the service.
 struct ClientStats {
   bool connected = false;
   std::string address{};      // The last one dialled.
@@ -63,9 +63,9 @@ class NOWCALLS_EXPORT SessionService : public TokenService {
 
   ClientStats stats() const;
 
-  // A permit for a token that the session holds already, such as one of a session taken over
-  // (ClientOptions::rejoin). A keep or a release tells whether it is held. Permits for one token
-  // are one: the first release ends it for all, and it is kept if one asks for that.
+  // A permit for a token of the session, such as one taken over (ClientOptions::rejoin). A keep or
+  // a release tells whether it is held. Permits for one token are one: the first release ends it
+  // for all, and it is kept if one asks for that.
   Permit Adopt(TokenId token, FlowId flow, KeepMode keep = KeepMode::kOff);
 
   // Ends unanswered calls as kUnavailable or kUnknown. Then waits at most `timeout` for the answers

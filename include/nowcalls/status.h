@@ -1,7 +1,7 @@
 // Status and Result<T>: the outcome of every fallible nowcalls operation.
 //
 // A code tells the caller what it may do next; the message tells a person what is wrong and what to
-// do. Errors of other libraries become a Status where they appear.
+// do.
 //
 // Thread: any; plain values.
 #ifndef NOWCALLS_STATUS_H_
@@ -83,7 +83,6 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// A value, or the Status that says why there is none.
 // REQUIRES of value(): ok(). Otherwise it ends the process, in release builds too.
 template <typename T>
 class [[nodiscard]] Result {
@@ -146,7 +145,6 @@ inline std::string_view StatusCodeName(StatusCode code) {
 
 }  // namespace nowcalls
 
-// Returns from the enclosing function when `expr` is a failed Status.
 #define NOWCALLS_RETURN_IF_ERROR(expr)                 \
   do {                                                 \
     ::nowcalls::Status nowcalls_status = (expr);       \

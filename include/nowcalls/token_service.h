@@ -1,16 +1,14 @@
-// TokenService: grants tokens for calls in progress, and counts calls a second.
+// TokenService: grants tokens for calls in progress, counts calls a second.
 //
 // nowcalls::Client is one over a connection, nowcalls::Embedded one within the process. One of your
-// own can stand before others, to choose by flow, to count, or to log: it implements the pure
-// virtual members and passes permits on as they are.
+// own implements the pure virtual members, and may pass on permits of others.
 //
 // Thread: any. Callbacks run one at a time on the service's own thread. They must be short, and
 // must not wait: a blocking call in a callback answers kBadRequest at once. Exceptions are caught
 // and logged.
 //
 // A closed service answers acquires and requests with kBadRequest: do not ask again. Its callbacks
-// run one at a time on an asking thread. A callback that asks again without end is destroyed untold
-// with the service.
+// run one at a time on an asking thread; one that asks without end is destroyed untold.
 #ifndef NOWCALLS_TOKEN_SERVICE_H_
 #define NOWCALLS_TOKEN_SERVICE_H_
 
@@ -64,7 +62,7 @@ struct [[nodiscard]] Acquired : Answer {
   Permit permit{};  // Of a grant.
 };
 
-// One flow of a group, with count and param of its own; those of AcquireOptions are not used.
+// One flow of a group; count and param of AcquireOptions are not used.
 struct FlowDemand {
   FlowId flow{};
   uint32_t count = 1;
@@ -108,10 +106,9 @@ class NOWCALLS_EXPORT TokenService {
   virtual void RequestParamAsync(FlowId flow, const std::vector<Value>& values,
                                  const RequestOptions& options,
                                  std::function<void(Passed)> done) = 0;
-  // Whether the caller is on the thread that runs callbacks.
   virtual bool OnOwnThread() const = 0;
 
-  // The same, waiting for the answer; by default of the asynchronous call.
+  // The same, waiting for the answer.
   virtual Acquired Acquire(FlowId flow, const AcquireOptions& options = {});
   virtual AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
                                  const AcquireOptions& options = {});

@@ -1,6 +1,5 @@
-// The ids, statuses and reasons of nowcalls. Ids are strong types.
-//
-// Status numbers are those of Sentinel's TokenResultStatus, so that both protocols agree.
+// The ids, statuses and reasons of nowcalls. Status numbers are those of Sentinel's
+// TokenResultStatus.
 #ifndef NOWCALLS_TYPES_H_
 #define NOWCALLS_TYPES_H_
 
