@@ -2,8 +2,6 @@
 //
 // Thread: loop. Time comes with each call (Step), records leave in the open commit batch. The same
 // calls give the same records and answers, byte for byte.
-//
-// Keeps invariants 2, 5 and 6 (Books) and 3 (Room) of src/README.md.
 #ifndef NOWCALLS_CORE_CORE_H_
 #define NOWCALLS_CORE_CORE_H_
 
@@ -73,7 +71,6 @@ class Core {
   // Ends the tokens or waiter of the request id: kReleaseOk, else kAlreadyRelease. Refuses acquires
   // with the id for cancel_remembered_ms.
   TokenStatus Cancel(const Step& step, SessionSlot session, uint64_t request_id);
-  // Without an answer.
   void DropWaiters(const Step& step, uint32_t owner);
   // The server ends: answers waiters NOT_AVAILABLE, lets no later request wait, records windows of
   // calls a second that survive a restart.
@@ -87,7 +84,6 @@ class Core {
   TokenStatus Release(const Step& step, SessionSlot session, TokenId token,
                       TokenScope scope = TokenScope::kSession,
                       CallOutcome outcome = CallOutcome::kOk);
-  // Calls a second.
   Rates& rates();
   // Begins the hold anew. Behind maxHoldMs it ends the token: kAlreadyRelease.
   KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token,
@@ -128,10 +124,8 @@ class Core {
   //   kResourceExhausted: a limit, but never flows_max for a set without new flow ids.
   // TakeNotices reports each set, except an RPC set without changes, which its caller reports.
   Status ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets);
-  // Claims and refused sets.
   RuleBook& rule_book();
 
-  // Books::SetOptions.
   void SetOptions(const CoreOptions& options);
 
   // Does a bounded piece of what has become due. Call at NextDeadline or later.

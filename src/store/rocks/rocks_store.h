@@ -1,4 +1,4 @@
-// RocksStore: a server's ledger in RocksDB, at DATA_DIR/ledger. Options: rocks_options.cc, README.
+// RocksStore: a server's ledger in RocksDB, at DATA_DIR/ledger.
 // Tools use LedgerReader.
 //
 // Thread: Open, Load and Accept on the starting thread; Commit, Sync, CheckPlace and FreeBytes on
