@@ -18,7 +18,7 @@ Status ConfiguredRules::PutInForce(std::vector<LoadedRuleFile> files) {
     core::RuleSet set{.name_space = file.name_space, .parsed = std::move(loaded.parsed)};
     set.source = FileSourceName(file.path);
     // 1. Claim the namespace. One whose rules came by RPC is another's, unless taken over.
-    const Status claimed = sink_.Claim(
+    const Status claimed = sources_.Claim(
         {.source = set.source, .name_space = set.name_space, .takeover = config_->rules_takeover});
     if (claimed.code() == StatusCode::kAlreadyExists) {
       return Status::InvalidArgument("rules: " + claimed.message() +
@@ -71,21 +71,13 @@ Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Statu
   }
   // The watcher tries the file again, and does not repeat this line.
   at_start_[static_cast<size_t>(file - config_->rules.begin())].is_refused = true;
-  sink_.NoteRefused(FileSourceName(file->path), name_space, why);
+  sources_.NoteRefused(FileSourceName(file->path), name_space, why);
   LogAt(LogLevel::kWarn,
         why.message() + "; namespace " + Quoted(name_space) +
             " keeps the rules that the ledger has from " + file->path +
             ". Put that right: the file is loaded as soon as it can be, "
             "without a restart",
         {{"namespace", name_space}, {"file", file->path}, {"reason", why.message()}});
-  return {};
-}
-
-Status ConfiguredRules::StartSources(const std::vector<std::shared_ptr<RuleSource>>& sources) {
-  for (const auto& source : sources) {
-    NOWCALLS_RETURN_IF_ERROR(source->Start(&sink_).WithContext("a rule source of the program"));
-    sources_.push_back(source.get());
-  }
   return {};
 }
 
@@ -99,12 +91,12 @@ void ConfiguredRules::Watch(uv_loop_t* loop) {
       std::make_unique<FileRuleSource>(loop, config_->rules, at_start_, options,
                                        [](LogLevel level, const std::string& text,
                                           const LogFields& fields) { LogAt(level, text, fields); });
-  NOWCALLS_CHECK(source_->Start(&sink_).ok());
+  NOWCALLS_CHECK(source_->Start(&sources_).ok());
 }
 
 void ConfiguredRules::StopWatching() {
   source_->Stop();
-  for (RuleSource* const source : sources_) source->Stop();
+  sources_.Stop();
 }
 
 void ConfiguredRules::ReloadAll() {

@@ -14,11 +14,11 @@
 #include "core/core.h"
 #include "core/rules/rule_set.h"
 #include "engine/engine.h"
+#include "engine/rule_sources.h"
 #include "ledger/clock.h"
 #include "nowcalls/status.h"
 #include "server/config/config.h"
 #include "server/rules/file_rule_source.h"
-#include "server/rules/loop_rule_sink.h"
 #include "server/rules/rule_files.h"
 
 namespace nowcalls::server {
@@ -32,15 +32,19 @@ class ConfiguredRules {
         engine_(engine),
         clock_(clock),
         recovered_(recovered),
-        sink_(engine, [clock] { return clock->Now(); }) {}
+        sources_([engine, clock](const engine::RuleSources::Change& change) {
+          return change(engine->RulesAt(clock->Now()));
+        }) {}
 
   // Puts the files' rules in force, together if possible; the caller commits. A faulty file keeps
   // the rules that the ledger has from it, and is tried again later. Without such: kInvalidArgument
   // names file, namespace and rule, or the owner; nothing has changed.
   Status PutInForce(std::vector<LoadedRuleFile> files);
 
-  // Starts the program's sources, in this order. They outlive it.
-  Status StartSources(const std::vector<std::shared_ptr<RuleSource>>& sources);
+  // As RuleSources::Start.
+  Status StartSources(const std::vector<std::shared_ptr<RuleSource>>& sources) {
+    return sources_.Start(sources);
+  }
 
   // REQUIRES: PutInForce was called with all files.
   void Watch(uv_loop_t* loop);
@@ -58,10 +62,9 @@ class ConfiguredRules {
   engine::Engine* const engine_;
   const ledger::Clock* const clock_;
   const std::map<std::string, std::string>* const recovered_;
-  LoopRuleSink sink_;
+  engine::RuleSources sources_;             // Of the program; the sink of all.
   std::vector<FileAtStart> at_start_;       // Of config_->rules.
   std::unique_ptr<FileRuleSource> source_;  // None before Watch.
-  std::vector<RuleSource*> sources_;        // Of the program, started.
 };
 
 }  // namespace nowcalls::server

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/rule_sources.h"
 #include "support/engine_harness.h"
 #include "support/process.h"
 #include "test_paths.h"
@@ -176,6 +177,31 @@ TEST_CASE("a source of a user's own puts rules in force, and owns its namespace"
   json = RulesJson({{.flow = 1, .count = 5}});
   REQUIRE(source.Poll().ok());
   CHECK(h.Call(client, testing::AcquireRequest(4, 1)).acquire().level == 4);
+}
+
+class FailingRules final : public RuleSource {
+ public:
+  Status Start(RuleSink* /*sink*/) override { return Status::Unavailable("no inventory"); }
+  void Stop() override { FAIL("stopped without a start"); }
+};
+
+TEST_CASE("a source that fails ends a start, and those before it are stopped with their sink") {
+  EngineHarness h({}, {});
+  int fetched = 0;
+  const auto polled = std::make_shared<PolledRules>([&] {
+    ++fetched;
+    return RulesJson({{.flow = 1, .count = 3}});
+  });
+  {
+    RuleSources sources(
+        [&](const RuleSources::Change& change) { return change(h.engine().RulesAt(h.now())); });
+    const Status started = sources.Start({polled, std::make_shared<FailingRules>()});
+    CHECK(started.message() == "a rule source of the program: no inventory");
+    CHECK(polled->Poll().ok());
+    CHECK(h.core().flows().rules() == 1);
+  }
+  CHECK(polled->Poll().ok());
+  CHECK(fetched == 1);
 }
 
 TEST_CASE("what a source delivers is durable with the next commit") {
