@@ -27,6 +27,8 @@
 #include <vector>
 
 #include "nowcalls/client.h"
+#include "nowcalls/expire_strategy.h"
+#include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "nowcalls/token_service.h"
 
@@ -46,6 +48,13 @@ struct EmbeddedOptions {
   Milliseconds timeout{5000};  // Of calls that name none; 1 ms .. 1 h.
   // Lines for the program's log. On the background thread.
   std::function<void(LogLevel level, std::string_view line)> log{};
+  // Decides about due tokens. Null: a DefaultExpireStrategy.
+  std::shared_ptr<ExpireStrategy> expire_strategy{};
+  // Reclaim a token not kept for this many times its resourceTimeout: 2 .. 3.
+  double resource_timeout_factor = 2;
+  // Started in this order on the background thread, before Open returns; stopped there before the
+  // service ends. What a stopped source delivers is kUnavailable, until the service is destroyed.
+  std::vector<std::shared_ptr<RuleSource>> rule_sources{};
 };
 
 // The destructor, like Close, ends unanswered calls, commits and closes the ledger. Held tokens
@@ -53,11 +62,13 @@ struct EmbeddedOptions {
 class Embedded final : public SessionService {
  public:
   // Opens and recovers the ledger. kCorruption: damaged; kAlreadyExists: another process has it;
-  // kUnavailable: no thread; others as nowcalls-server.
+  // kUnavailable: no thread; others as nowcalls-server. A rule source's failure to start is Open's;
+  // nothing of the sources is in the ledger then.
   static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options);
 
   // Replaces all rules of the namespace, or none. `json`: as of rules_load. Returns how many are in
-  // force, durable as EmbeddedOptions::sync says. kInvalidArgument names rule and field.
+  // force, durable as EmbeddedOptions::sync says. kInvalidArgument names rule and field;
+  // kAlreadyExists the rule source that has the namespace.
   Result<uint64_t> LoadRules(std::string_view name_space, std::string_view json);
 
  private:

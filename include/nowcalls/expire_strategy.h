@@ -8,8 +8,9 @@
 // Times are ms on the ledger clock, which starts as Unix time and never goes back, also across
 // restarts. Durations are ms.
 //
-// Thread: the server's loop. Calls must be quick (up to 3000 in a turn) and must not block. They
-// decide by their arguments alone, so that replays agree. The strategy outlives its server.
+// Thread: the server's loop; in an embedded service any, one at a time. Calls must be quick (up to
+// 3000 in a turn) and must not block. They decide by their arguments alone, so that replays agree.
+// The strategy outlives its server.
 //
 // nowcalls/server.h and nowcalls/embedded.h take a strategy. Without one the server uses a
 // DefaultExpireStrategy with the configured options (graces: tools/manual/rules.md), or what
@@ -19,7 +20,7 @@
 // extension for kResourceTimeout reaches beyond.
 //
 // A strategy that never takes the tokens of flow 7 from an online holder. Its default_ has default
-// options.
+// options, whatever restart-grace-ms and mass-expiry-factor are configured.
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:
@@ -70,8 +71,9 @@ struct TokenHolder {
   int64_t offline_since_ms = 0;  // Meaningful while offline; at least restarted_ms.
   // Held tokens when the server stopped, and was not back since the server became ready.
   bool from_before_restart = false;
-  // Went offline together with a large part of all sessions with tokens (mass_expiry_* options).
-  // Set until the holder is back or the server restarts.
+  // Went offline together with a large part of all sessions with tokens: rather a network cut than
+  // a mass death (the server's mass_expiry_* options). Set until the holder is back or the server
+  // restarts.
   bool mass_offline = false;
 };
 
@@ -79,6 +81,7 @@ class ExpireDecision {
  public:
   enum class Kind : uint8_t { kReclaim, kExtend, kLeave };
 
+  // Take the token back, for the reason of the cause.
   static constexpr ExpireDecision Reclaim() { return ExpireDecision(Kind::kReclaim, 0); }
   // Ask again at `until_ms` or soon after, for the same cause never before. Later than now_ms +
   // kExtendMsMax counts as that; not after now_ms as Leave. For kResourceTimeout it becomes the
@@ -108,7 +111,7 @@ class ExpireStrategy {
 };
 
 struct ExpireOptions {
-  // From when the server is ready, a recovered session has max(this, clientOfflineTime) to come
+  // Since the server became ready. A recovered session has max(this, clientOfflineTime) to come
   // back; a recovered token does not time out before min(this, its hold).
   int64_t restart_grace_ms = 10'000;
   // Sessions offline in a mass have this many times clientOfflineTime to come back; until then
@@ -116,7 +119,7 @@ struct ExpireOptions {
   double mass_factor = 5;
 };
 
-// Reclaims, but for the two graces of ExpireOptions.
+// The default: reclaims, but for the two graces of ExpireOptions.
 class DefaultExpireStrategy : public ExpireStrategy {
  public:
   explicit DefaultExpireStrategy(const ExpireOptions& options = ExpireOptions())
@@ -128,7 +131,7 @@ class DefaultExpireStrategy : public ExpireStrategy {
   const ExpireOptions options_;
 };
 
-// Reclaims at once.
+// Reclaims at once, whatever happened.
 class StrictExpireStrategy : public ExpireStrategy {
  public:
   ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& holder,

@@ -11,9 +11,11 @@
 // in Start, those of "rpc" with `takeover` only (tools/manual/rules.md).
 //
 // Thread: Check: any, also several at once; parse large text there. All else: the server's loop.
+// The sink of an embedded service takes all calls on any thread, but not in its callbacks; they
+// return when the loop has committed.
 //
-// Installing. A program gives its sources to nowcalls/server.h, which starts them before the server
-// accepts connections. nowcalls::Embedded takes rules by LoadRules alone.
+// Installing. A program gives its sources to nowcalls/server.h or nowcalls/embedded.h, which start
+// them before anybody is served.
 //
 // A source that asks a service for rules; the program polls it with Server::Post:
 //
@@ -102,8 +104,8 @@ class RuleSource {
  public:
   virtual ~RuleSource() = default;
 
-  // Thread: loop. Called once, before any delivery; the sink outlives the source. A failure keeps
-  // the server from starting.
+  // Thread: loop. Called once, before any delivery; the sink may be used until Stop has returned. A
+  // failure keeps the server from starting. It must not wait for a delivery on another thread.
   virtual Status Start(RuleSink* sink) = 0;
 
   // Thread: loop. No delivery follows.

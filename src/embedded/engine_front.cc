@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/quiet_thread.h"
-#include "core/rules/rule_check.h"
 #include "core/rules/rule_set.h"
 #include "library/refusals.h"
 #include "nowcalls/rule_source.h"
@@ -51,12 +50,28 @@ Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& op
     front->CloseLedger(&lock);
     return started;
   }
+  if (options.rule_sources.empty()) return front;
+  // On the loop: what their threads deliver meanwhile waits until all have started.
+  const Status sources = front->AtLoop([front = front.get(), &options] {
+    const Status started = front->sources_.Start(options.rule_sources);
+    if (!started.ok()) front->broken_ = started;  // So nothing of them is committed.
+    return started;
+  });
+  if (!sources.ok()) {
+    (void)front->Front::Close(Milliseconds(0));
+    return sources;
+  }
   return front;
 }
 
 EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& client,
                          OpenedLedger ledger)
-    : Front(client), options_(options), ledger_(std::move(ledger)) {
+    : Front(client),
+      options_(options),
+      ledger_(std::move(ledger)),
+      sources_([this](const engine::RuleSources::Change& change) {
+        return AtLoop([&] { return change(engine_->RulesAt(Now())); });
+      }) {
   for (std::string& note : ledger_.notes) Say(LogLevel::kWarning, std::move(note));
   engine::EngineOptions engine;
   engine.limits = LimitsOfProgram();
@@ -73,29 +88,35 @@ EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& cl
 
 EngineFront::~EngineFront() = default;
 
+// Parses on the caller's thread: a mistake costs the loop nothing.
 Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string_view json) {
-  if (inherited()) return Status::FailedPrecondition(library::kInherited);
-  if (OnLoopThread()) return Status::FailedPrecondition(library::kMustNotWait);
-  // 1. Parse on the caller's thread: a mistake costs the loop nothing.
-  const Result<RuleSink::CheckedSet> set = core::CheckRuleSet(kRpcRuleSource, name_space, json);
+  const Result<RuleSink::CheckedSet> set = sources_.Check(kRpcRuleSource, name_space, json);
   if (!set.ok()) return set.status();
-  // 2. The loop, as driver, replaces the rules and commits them. The job refers to this frame,
-  //    which waits for its end.
+  NOWCALLS_RETURN_IF_ERROR(sources_.Replace({*set}));
+  return uint64_t{(*set)->parsed.rules.size()};
+}
+
+Status EngineFront::AtLoop(const std::function<Status()>& job) {
+  if (inherited()) return Status::FailedPrecondition(library::kInherited);
+  // A source that starts calls its sink: the job of the start commits.
+  if (OnLoopThread() && in_job_) return job();
+  // The queued job refers to this frame, which waits for its end.
   std::promise<Status> promise;
-  std::future<Status> replaced = promise.get_future();
+  std::future<Status> done = promise.get_future();
   {
     const std::lock_guard lock(mutex_);
     if (stopping()) return Status::Unavailable("the service is closed");
+    if (OnLoopThread()) return Status::FailedPrecondition(library::kMustNotWait);
     jobs_.emplace_back([&] {
-      Status status = broken_.value_or(Status::Ok());
-      if (status.ok()) status = engine_->RulesAt(Now())->Replace({*set});
+      in_job_ = true;
+      const Status status = broken_ ? *broken_ : job();
+      in_job_ = false;
       TakeTurn({});
       promise.set_value(broken_.value_or(status));
     });
     Wake();
   }
-  NOWCALLS_RETURN_IF_ERROR(replaced.get());
-  return uint64_t{(*set)->parsed.rules.size()};
+  return done.get();
 }
 
 // The loop.
@@ -118,6 +139,7 @@ void EngineFront::RunLoop() {
   // The end. Calls asked before are done and answered, then the ledger closes.
   AwaitTurn(&lock);
   Exchange(&lock);
+  StopSources(&lock);
   CloseLedger(&lock);
   DeliverAll(&lock);
 }
@@ -174,6 +196,16 @@ void EngineFront::Sleep(Lock* lock) {
   }
   rung_ = false;
   Awake();
+}
+
+// No job waits any more and none is taken, so a source may wait for its threads.
+void EngineFront::StopSources(Lock* lock) {
+  lock->unlock();
+  sources_.Stop();
+  lock->lock();
+  // Threads may have asked and driven meanwhile.
+  AwaitTurn(lock);
+  Exchange(lock);
 }
 
 void EngineFront::CloseLedger(Lock* lock) {

@@ -25,6 +25,7 @@
 #include "embedded/opened_ledger.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
+#include "engine/rule_sources.h"
 #include "library/front.h"
 #include "node/turn.h"
 #include "nowcalls/embedded.h"
@@ -85,6 +86,12 @@ class EngineFront final : public library::Front, private engine::Driver, private
   void Sleep(Lock* lock);
   void CloseLedger(Lock* lock);
 
+  // Has the loop, as driver, do the job and commit what it changed. Waits for that, but within
+  // another job. kUnavailable: the service is closed; kFailedPrecondition: in a callback.
+  Status AtLoop(const std::function<Status()>& job);
+  // The end of the sources, behind all jobs.
+  void StopSources(Lock* lock);
+
   // The driver, without the mutex.
   Instant Now() const { return ledger_.clock->Now(); }
   void TakeTurn(std::string_view bytes);
@@ -98,6 +105,9 @@ class EngineFront final : public library::Front, private engine::Driver, private
   OpenedLedger ledger_;
   std::unique_ptr<engine::Engine> engine_;
   std::optional<node::Turn> turn_;  // Of `engine_`.
+  // The loop's.
+  engine::RuleSources sources_;
+  bool in_job_ = false;
 
   // Guarded by the mutex.
   std::condition_variable bell_;  // Of the loop.

@@ -17,9 +17,7 @@
 namespace nowcalls::embedded {
 namespace {
 
-Status Recover(store::Store* store, const Limits& limits, OpenedLedger* ledger) {
-  core::CoreOptions core;
-  core.limits = limits;
+Status Recover(store::Store* store, const core::CoreOptions& core, OpenedLedger* ledger) {
   Result<recovery::RecoveredLedger> recovered = recovery::Recover(store, core);
   if (!recovered.ok()) return recovered.status();
   ledger->recovered = *std::move(recovered);
@@ -45,23 +43,23 @@ void NoteRecovered(OpenedLedger* ledger) {
   }
 }
 
-Status OpenInMemory(const Limits& limits, OpenedLedger* ledger) {
+Status OpenInMemory(const core::CoreOptions& core, OpenedLedger* ledger) {
   const std::array<uint64_t, 2> key = RandomBits128();
   auto store = std::make_unique<store::MemoryStore>(ledger::Format{.token_id_key = key});
-  NOWCALLS_RETURN_IF_ERROR(Recover(store.get(), limits, ledger));
+  NOWCALLS_RETURN_IF_ERROR(Recover(store.get(), core, ledger));
   ledger->store = std::move(store);
   ledger->close = [] { return Status::Ok(); };
   return Status::Ok();
 }
 
-Status OpenOnDisk(bool sync, const Limits& limits, OpenedLedger* ledger) {
+Status OpenOnDisk(bool sync, const core::CoreOptions& core, OpenedLedger* ledger) {
   NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Before a ledger is formatted.
   // 1. The lock: no other process has the ledger.
   auto lock = store::LedgerLock::Take(ledger->data_dir);
   if (!lock.ok()) return lock.status();
   store::RocksStoreOptions options;
   options.durability = sync ? store::Durability::kSync : store::Durability::kNone;
-  options.nearly_full_bytes = limits.disk_free_high();
+  options.nearly_full_bytes = core.limits.disk_free_high();
   options.on_background_error = [failure = ledger->failure](const Status& what) {
     failure->Set(what);
   };
@@ -69,7 +67,7 @@ Status OpenOnDisk(bool sync, const Limits& limits, OpenedLedger* ledger) {
   auto store = store::RocksStore::Open(*std::move(lock), options);
   if (!store.ok()) return store.status();
   // 3. Recover and prove. A failure leaves the directory as it was.
-  const Status recovered = Recover(store->get(), limits, ledger);
+  const Status recovered = Recover(store->get(), core, ledger);
   if (recovered.code() == StatusCode::kCorruption) {
     return Status::Corruption(recovered.message() + "; `nowcalls-admin verify --data-dir " +
                               ledger->data_dir + "` lists all that is wrong");
@@ -97,16 +95,20 @@ std::optional<Status> StoreFailure::Get() const {
 }
 
 Result<OpenedLedger> OpenLedger(const EmbeddedOptions& options, const Limits& limits) {
+  core::CoreOptions core;
+  core.limits = limits;
+  core.expire_strategy = options.expire_strategy;
+  core.resource_timeout_factor = options.resource_timeout_factor;
   OpenedLedger ledger;
   if (options.data_dir.empty()) {
-    NOWCALLS_RETURN_IF_ERROR(OpenInMemory(limits, &ledger));
+    NOWCALLS_RETURN_IF_ERROR(OpenInMemory(core, &ledger));
     return ledger;
   }
   // Absolute: the program may change its directory.
   std::error_code error;
   ledger.data_dir = std::filesystem::absolute(options.data_dir, error).lexically_normal().string();
   if (error) return Status::IoError("find " + options.data_dir + ": " + error.message());
-  NOWCALLS_RETURN_IF_ERROR(OpenOnDisk(options.sync, limits, &ledger));
+  NOWCALLS_RETURN_IF_ERROR(OpenOnDisk(options.sync, core, &ledger));
   return ledger;
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -127,6 +128,42 @@ TEST_CASE("a grant that cannot be written is not told") {
   CHECK_FALSE(acquired.permit);
 }
 
+TEST_CASE("after a commit that failed no callback tells a grant, whoever asked or waited") {
+  constexpr int kAsked = 200;
+  const TempDir dir;
+  const std::string data_dir = dir.Sub("data");
+  auto tokens = OpenWith({.data_dir = data_dir, .timeout = Milliseconds(kPatienceMs)});
+  const Json rules = Json::array({RuleJson(8, 1000, LongLived()), RuleJson(9, 1, LongLived())});
+  REQUIRE(tokens->LoadRules("default", RuleSet(rules).dump()).ok());
+  Acquired held = tokens->Acquire(FlowId(9));
+  REQUIRE(held.ok());
+  std::future<Acquired> waits = tokens->AcquireFuture(FlowId(9), {.wait = 1h});
+  REQUIRE(tokens->Acquire(kEight).permit.Release().ok());  // The waiter is in its line by now.
+  std::atomic<int> told{0};
+  std::atomic<int> without_grant{0};
+  const auto note = [&](const Acquired& one) {
+    const bool unsure = one.outcome == Outcome::kUnknown;
+    if (unsure || one.outcome == Outcome::kUnavailable) ++without_grant;
+    ++told;
+  };
+
+  std::filesystem::rename(data_dir + "/ledger", dir.Sub("aside"));
+  held.permit.ReleaseAsync();  // In memory this makes room for the waiter.
+  for (int i = 0; i < kAsked; ++i) tokens->AcquireAsync(kEight, {}, note);
+  CHECK(waits.get().outcome == Outcome::kUnknown);
+  CHECK(PollUntil(kPatienceMs, [&] { return told == kAsked; }));
+  CHECK(tokens->Acquire(kEight).outcome == Outcome::kUnavailable);
+  tokens.reset();
+  CHECK(told == kAsked);
+  CHECK(without_grant == kAsked);
+
+  std::filesystem::remove_all(data_dir + "/ledger");
+  std::filesystem::rename(dir.Sub("aside"), data_dir + "/ledger");
+  const std::vector<Json> rows = AdminRows(Source::Offline(data_dir), {"tokens"});
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].at("flow_id") == 9);
+}
+
 TEST_CASE("a program may change its directory") {
   const TempDir dir;
   const InDirectory home(dir.path());
@@ -235,6 +272,9 @@ TEST_CASE("wrong rules are named by rule and field, wrong options by their names
   CHECK(refusal({.name_space = ""}).starts_with("name_space: "));
   CHECK(refusal({.client_id = "@me"}).starts_with("client_id: "));
   CHECK(refusal({.timeout = 0ms}) == "timeout must be 1 ms to 1 h");
+  for (const double factor : {1.9, 3.1, std::nan("")}) {
+    CHECK(refusal({.resource_timeout_factor = factor}) == "resource_timeout_factor must be 2 to 3");
+  }
 }
 
 TEST_CASE("lines for the log come on the service's own thread, which may ask") {
