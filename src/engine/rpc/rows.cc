@@ -58,8 +58,10 @@ void FillTimes(const core::TimeHistogram& histogram, wire::Times* times) {
                  [&](uint64_t bound_ms) { return reading.CountBelow(bound_ms); });
 }
 
-wire::FlowCounters CountersOf(const core::Flow& flow) {
-  wire::FlowCounters counters;
+}  // namespace
+
+void FillCounters(const core::Flow& flow, wire::FlowRow* row) {
+  wire::FlowCounters& counters = row->counters.emplace();
   const core::TokenCounters& from = flow.counters;
   counters.granted = from.granted;
   std::copy(from.refused.begin(), from.refused.end(), counters.refused.begin());
@@ -76,8 +78,10 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   counters.held.longest_ms = flow.held_times.longest_ms();
   // The histogram of waits is made when the first wait ends: most flows have none.
   if (flow.waited_times != nullptr) FillTimes(*flow.waited_times, &counters.waited);
-  return counters;
+  if (from.other_kind > 0) row->other_kind = from.other_kind;
 }
+
+namespace {
 
 std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
@@ -133,9 +137,8 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   if (waiters != nullptr) {
     row.waiting_since_ms = core.wait_queues().at(waiters->begin()->second).since_ms;
   }
-  row.counters = CountersOf(flow);
+  FillCounters(flow, &row);
   row.rate = RateOf(core, slot, now);
-  if (flow.counters.other_kind > 0) row.other_kind = flow.counters.other_kind;
   return row;
 }
 

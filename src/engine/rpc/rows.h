@@ -14,6 +14,8 @@ namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot);
 wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now);
+// Every counter and histogram of the flow.
+void FillCounters(const core::Flow& flow, wire::FlowRow* row);
 // `use`: of a value of the flow's parameter.
 wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& place);
 wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use);
