@@ -386,10 +386,10 @@ Status EngineFront::BeginBackup(const engine::BackupJob& /*job*/) {
   return Status::ResourceExhausted("an embedded ledger is copied by nowcalls-server alone");
 }
 
-void EngineFront::Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view message,
+void EngineFront::Log(engine::Severity severity, LogTopic /*topic*/, std::string_view message,
                       const LogFields& /*fields*/) {
-  if (level == engine::LogLevel::kDebug) return;
-  Say(level == engine::LogLevel::kInfo ? LogLevel::kInfo : LogLevel::kWarning,
+  if (severity == engine::Severity::kDebug) return;
+  Say(severity == engine::Severity::kInfo ? LogLevel::kInfo : LogLevel::kWarning,
       std::string(message));
 }
 

@@ -55,7 +55,7 @@ class EngineFront final : public library::Front, private engine::Driver, private
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   Status BeginBackup(const engine::BackupJob& job) override;
-  void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+  void Log(engine::Severity severity, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
 
   // node::Io, the driver. A commit blocks; the loop scans.

@@ -76,7 +76,7 @@ void Closing::EndSession(Connection* connection) {
 }
 
 void Closing::Log(const Connection& connection, const std::string& why) {
-  driver_->Log(LogLevel::kWarn, LogTopic::kPeer,
+  driver_->Log(Severity::kWarn, LogTopic::kPeer,
                "connection " + connection.peer.name + " " + why + "; closing it",
                {{"peer", connection.peer.name}, {"reason", why}});
 }

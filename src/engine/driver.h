@@ -18,7 +18,7 @@ namespace nowcalls::engine {
 // Reused after OnDisconnect.
 using ConnectionId = uint32_t;
 
-enum class LogLevel { kDebug, kInfo, kWarn, kError };
+enum class Severity { kDebug, kInfo, kWarn, kError };
 
 // Never empty.
 struct Output {
@@ -53,7 +53,7 @@ class Driver {
   virtual Status BeginBackup(const BackupJob& job) = 0;
 
   // `topic` bounds the lines a second; `fields` stand beside the message in a JSON log.
-  virtual void Log(LogLevel level, LogTopic topic, std::string_view message,
+  virtual void Log(Severity severity, LogTopic topic, std::string_view message,
                    const LogFields& fields) = 0;
 };
 

@@ -55,7 +55,7 @@ void Engine::Impl::CloseTooSlow() {
 
 void Engine::Impl::LogNotices() const {
   for (const core::Notice& notice : core->TakeNotices()) {
-    driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, notice.topic, notice.text,
+    driver->Log(notice.warning ? Severity::kWarn : Severity::kInfo, notice.topic, notice.text,
                 notice.fields);
   }
 }
@@ -235,7 +235,7 @@ void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& m
 void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files) {
   const std::string news = impl_->disk.Update(free_bytes, free_files);
   impl_->core->SetDiskLow(impl_->disk.low());
-  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, LogTopic::kServer, news, {});
+  if (!news.empty()) impl_->driver->Log(Severity::kWarn, LogTopic::kServer, news, {});
 }
 
 void Engine::SetOptions(const core::CoreOptions& options) {

@@ -138,7 +138,7 @@ void LogRecovered(const recovery::RecoveredLedger& ledger, int64_t took_ms) {
         "not open it any more",
         ledger.format_version, ledger::kFormatVersion, ledger.format_version);
   }
-  if (!ledger.future.empty()) LogAt(LogLevel::kWarn, ledger.future);
+  if (!ledger.future.empty()) LogAt(Severity::kWarn, ledger.future);
   if (!ledger.time.has_value()) return;
   const ledger::RecoveredTime& time = *ledger.time;
   // Wall time counts across a boot only within bounds: a wrong clock could expire all tokens.
@@ -188,7 +188,7 @@ void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
   std::error_code ignored;  // Then the directory is named as the operator wrote it.
   const auto absolute = std::filesystem::absolute(config.data_dir, ignored);
   const std::string data_dir = ignored ? config.data_dir : absolute.lexically_normal().string();
-  LogAt(LogLevel::kWarn,
+  LogAt(Severity::kWarn,
         "no rules are in force, so nothing is limited: every acquire answers NO_RULE_EXISTS, for "
         "which Sentinel's clients let calls pass. Load some with --rules NS=FILE, or while the "
         "server runs with `nowcalls-admin rules load FILE --namespace NS`. The data directory is " +
@@ -244,7 +244,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
                                 .figures = figures,
                                 .sentinel = config.sentinel,
                                 .log = [](bool problem, const std::string& line) {
-                                  LogAt(problem ? LogLevel::kWarn : LogLevel::kInfo, line);
+                                  LogAt(problem ? Severity::kWarn : Severity::kInfo, line);
                                 }};
   auto started = web::Web::Start(options, &board);
   if (!started.ok()) return started.status();
@@ -271,7 +271,7 @@ Result<std::vector<std::unique_ptr<Listener>>> BindAll(const ServerConfig& confi
   if (own.ok()) {
     listeners.push_back(*std::move(own));
   } else {
-    LogAt(LogLevel::kWarn, own.status().message());
+    LogAt(Severity::kWarn, own.status().message());
   }
   return listeners;
 }
@@ -367,7 +367,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   if (web != nullptr) web->Look(own_addresses, port);
   const Status written = port_file.Write(port);
   if (!written.ok()) {
-    LogAt(LogLevel::kError, written.message());
+    LogAt(Severity::kError, written.message());
     ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
   }
   if (!config.port_file.empty()) spdlog::debug("port {} is in {}", port, config.port_file);
@@ -395,7 +395,7 @@ int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
   Status status = PrepareProcess(&config);
   if (status.ok()) status = Run(config, std::move(again), std::move(rules), options);
   if (status.ok()) return kExitOk;
-  LogAt(LogLevel::kError, status.message());
+  LogAt(Severity::kError, status.message());
   return ExitCodeOf(status);
 }
 

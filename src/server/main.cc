@@ -95,9 +95,9 @@ int RunCommandLine(int argc, const char* const* argv, const ServeOptions& option
   }
   // 3. Serve. From here on the log has all lines.
   SetUpLogging(invocation->config.log_level, invocation->config.log_format);
-  for (const std::string& warning : invocation->warnings) LogAt(LogLevel::kWarn, warning);
+  for (const std::string& warning : invocation->warnings) LogAt(Severity::kWarn, warning);
   for (const std::string& sentence : SettingSentences(*invocation)) {
-    LogAt(LogLevel::kDebug, sentence);
+    LogAt(Severity::kDebug, sentence);
   }
   const auto read_again = [argc, argv] { return ReadInvocation(argc, argv, OurEnvironment()); };
   const int exit_code = Serve(invocation->config, read_again, std::move(rules), options);

@@ -43,7 +43,7 @@ net::SocketBatch::Means MeansOf(const ServerConfig& config) {
 // gone. Nothing depends on it any more. But its thread uses memory that would be destroyed now, and
 // libuv would wait for it.
 [[noreturn]] void LeaveLookBehind() {
-  LogAt(LogLevel::kInfo, "closed in good order; a look at a file is left unfinished");
+  LogAt(Severity::kInfo, "closed in good order; a look at a file is left unfinished");
   ExitNow(kExitOk);
 }
 
@@ -102,7 +102,7 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
   peers_.Start(&loop_, std::move(listeners));
   additions_->Serve(&loop_, std::move(addresses), [this] {
     if (turn_.ending()) return;
-    LogAt(LogLevel::kInfo, "the program asks for the end: finishing what is in flight");
+    LogAt(Severity::kInfo, "the program asks for the end: finishing what is in flight");
     BeginEnd();
   });
   board_->phase.store(web::Board::Phase::kServing, std::memory_order_release);
@@ -161,7 +161,7 @@ void Server::PublishTurn(int64_t sleeps_ms) {
 
 void Server::ReportNoRing() {
   if (peers_.why_alone().empty() || std::exchange(no_ring_reported_, true)) return;
-  LogAt(LogLevel::kInfo, "io_uring is not to be had (" + peers_.why_alone() +
+  LogAt(Severity::kInfo, "io_uring is not to be had (" + peers_.why_alone() +
                              "), so each socket takes system calls of its own");
 }
 
@@ -175,22 +175,22 @@ void Server::OnSignal(int signal) {
   }
   const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
   if (!turn_.ending()) {
-    LogAt(LogLevel::kInfo, name + ": finishing what is in flight");
+    LogAt(Severity::kInfo, name + ": finishing what is in flight");
     return BeginEnd();
   }
   if (Now() - turn_.end_began() < kSameSignalMs) return;
   // Like kill -9: nothing acknowledged is lost.
-  LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
+  LogAt(Severity::kWarn, "second signal (" + name + "): exiting at once");
   ExitNow(kExitFailure);
 }
 
 void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
   if (!read.ok()) {
-    return LogAt(LogLevel::kWarn,
+    return LogAt(Severity::kWarn,
                  "the configuration cannot be read again: " + read.status().message() +
                      "; no setting changes until that is put right");
   }
-  const LogLevel level_before = config_.log_level;
+  const Severity level_before = config_.log_level;
   // 1. Copy live settings, one by one, on the loop.
   const ConfigChanges changes = ApplyLiveSettings(again_.at_start, read->config, &config_);
   if (!changes.applied.empty()) {
@@ -204,14 +204,14 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
   }
   // 3. Tell the operator, also of settings that need a restart.
   for (const std::string& change : changes.applied) {
-    LogAt(LogLevel::kInfo, "configuration: " + change);
+    LogAt(Severity::kInfo, "configuration: " + change);
   }
   if (!changes.need_restart.empty()) {
-    LogAt(LogLevel::kWarn, "configuration: these settings have changed, and need a restart: " +
+    LogAt(Severity::kWarn, "configuration: these settings have changed, and need a restart: " +
                                Joined(changes.need_restart));
   }
   if (asked && changes.applied.empty() && changes.need_restart.empty()) {
-    LogAt(LogLevel::kInfo, "configuration: no setting has changed");
+    LogAt(Severity::kInfo, "configuration: no setting has changed");
   }
   SetLogLevel(config_.log_level);
 }
@@ -229,7 +229,7 @@ void Server::BeginEnd() {
 }
 
 void Server::LeftUnanswered(size_t connections) {
-  LogAt(LogLevel::kWarn,
+  LogAt(Severity::kWarn,
         "what " + Counted(connections, "connection") + " had asked for is not all done after " +
             std::to_string(node::kEndWorkMsMax) + " ms, and the rest is left unanswered");
 }

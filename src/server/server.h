@@ -75,9 +75,9 @@ class Server final : public engine::Driver, private node::Io {
   void Write(std::span<engine::Output> outputs) override { peers_.Write(outputs); }
   void Close(engine::ConnectionId id, bool flush) override { peers_.Close(id, flush); }
   void SetReading(engine::ConnectionId id, bool on) override { peers_.SetReading(id, on); }
-  void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+  void Log(engine::Severity severity, LogTopic topic, std::string_view message,
            const LogFields& fields) override {
-    log_.Write(level, topic, message, fields, Now());
+    log_.Write(severity, topic, message, fields, Now());
   }
   Status BeginBackup(const engine::BackupJob& job) override { return backups_.Begin(&loop_, job); }
 

@@ -422,9 +422,9 @@ void SimServer::SetReading(engine::ConnectionId id, bool on) {
   if (!link.inbox.empty() || link.end_of_input || link.reset) world_.network->MarkNews(link.id);
 }
 
-void SimServer::Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view message,
+void SimServer::Log(engine::Severity severity, LogTopic /*topic*/, std::string_view message,
                     const LogFields& /*fields*/) {
-  if (level >= engine::LogLevel::kWarn) world_.trace->Add("server: log: ", message);
+  if (severity >= engine::Severity::kWarn) world_.trace->Add("server: log: ", message);
 }
 
 // Backups are not simulated.

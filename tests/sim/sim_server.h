@@ -105,7 +105,7 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
-  void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+  void Log(engine::Severity severity, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
   Status BeginBackup(const engine::BackupJob& job) override;
 

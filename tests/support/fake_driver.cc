@@ -33,10 +33,10 @@ void FakeDriver::SetReading(engine::ConnectionId id, bool on) {
   socket.reading = on;
 }
 
-void FakeDriver::Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+void FakeDriver::Log(engine::Severity severity, LogTopic topic, std::string_view message,
                      const LogFields& fields) {
   constexpr const char* kNames[] = {"debug: ", "info: ", "warn: ", "error: "};
-  log_ += kNames[static_cast<size_t>(level)];
+  log_ += kNames[static_cast<size_t>(severity)];
   log_ += message;
   log_ += '\n';
   constexpr const char* kTopics[] = {"server", "peer", "act"};

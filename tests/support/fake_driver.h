@@ -32,7 +32,7 @@ class FakeDriver : public engine::Driver {
   void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
-  void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+  void Log(engine::Severity severity, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
   Status BeginBackup(const engine::BackupJob& job) override;
 

@@ -33,12 +33,12 @@ void LogUnchanged(const Call& call, std::string_view name_space, const core::Par
       "connection " + peer + " loaded the rules of namespace " + Shortened(name_space);
   const LogFields fields = {{"peer", peer}, {"namespace", std::string(name_space)}};
   Driver* const driver = call.service.driver;
-  driver->Log(LogLevel::kInfo, LogTopic::kPeer,
+  driver->Log(Severity::kInfo, LogTopic::kPeer,
               loaded + ", which changes nothing: " + std::to_string(rules.rules.size()) +
                   " unchanged, " + std::to_string(rules.skipped.count()) + " skipped",
               fields);
   for (const std::string& remark : rules.Remarks()) {
-    driver->Log(LogLevel::kWarn, LogTopic::kPeer, loaded + ": " + remark, fields);
+    driver->Log(Severity::kWarn, LogTopic::kPeer, loaded + ": " + remark, fields);
   }
 }
 
@@ -145,7 +145,7 @@ void RulesLoad(const Call& call) {
     // Errors about other sets name the namespace themselves.
     if (!why.starts_with(name_space)) why = name_space + ": " + why;
     call.service.driver->Log(
-        LogLevel::kWarn, LogTopic::kPeer,
+        Severity::kWarn, LogTopic::kPeer,
         "connection " + peer + " was refused a set of rules: " + why,
         {{"peer", peer}, {"namespace", std::string(params.name_space)}, {"reason", why}});
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
@@ -153,7 +153,7 @@ void RulesLoad(const Call& call) {
   // 3. Log the act. The answer waits for the commit, with the rules that it puts in force.
   const core::ParsedRules& rules = (*loaded)->parsed;
   if (call.core()->rule_book().set_changes() != changes_before) {
-    call.service.driver->Log(LogLevel::kInfo, LogTopic::kAct,
+    call.service.driver->Log(Severity::kInfo, LogTopic::kAct,
                              "administrator " + peer + " loaded the rules of " + name_space,
                              {{"peer", peer}, {"namespace", std::string(params.name_space)}});
   } else {

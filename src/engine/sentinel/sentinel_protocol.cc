@@ -245,7 +245,7 @@ void SentinelProtocol::RefuseOversized(Connection* connection, std::string_view 
   Request request;
   wire::sentinel::DecodeRequest(payload, &request);
   RefuseMalformed(connection, request);
-  service_->driver->Log(LogLevel::kWarn, LogTopic::kPeer,
+  service_->driver->Log(Severity::kWarn, LogTopic::kPeer,
                         "connection " + connection->peer.name + " sent a frame of more than " +
                             std::to_string(wire::sentinel::kPayloadBytesMax) +
                             " bytes; it is answered BAD_REQUEST and skipped",

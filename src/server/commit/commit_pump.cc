@@ -80,11 +80,11 @@ void CommitPump::Finish(const std::function<Status()>& close) {
 
 void CommitPump::LogSlow(const std::optional<std::string>& what) const {
   if (!what.has_value()) return;
-  LogAt(LogLevel::kWarn, *what + "; grants wait for the disk under " + config_->data_dir);
+  LogAt(Severity::kWarn, *what + "; grants wait for the disk under " + config_->data_dir);
 }
 
 void CommitPump::LogSlowHere(const std::string& what) const {
-  LogAt(LogLevel::kWarn,
+  LogAt(Severity::kWarn,
         what +
             " on the thread that serves, which answers nobody meanwhile; look at the disk under " +
             config_->data_dir);

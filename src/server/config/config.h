@@ -57,7 +57,7 @@ struct ServerConfig {
   std::vector<RuleFile> rules;
   bool rules_takeover = false;  // The files may have namespaces whose rules came by RPC.
   bool rules_strict = false;    // A warning about a rule file is an error.
-  LogLevel log_level = LogLevel::kInfo;
+  Severity log_level = Severity::kInfo;
   LogFormat log_format = LogFormat::kText;
   core::CoreOptions core;  // Carries the limits; the ledger fills in its token_id_key.
   std::string expire_strategy_name = "default";  // Of core.expire_strategy.

@@ -145,10 +145,10 @@ Status ParseDurability(const std::string& text, ServerConfig* config) {
 }
 
 Status ParseLogLevel(const std::string& text, ServerConfig* config) {
-  for (const LogLevel level :
-       {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError}) {
-    if (text != LogLevelName(level)) continue;
-    config->log_level = level;
+  for (const Severity severity :
+       {Severity::kDebug, Severity::kInfo, Severity::kWarn, Severity::kError}) {
+    if (text != SeverityName(severity)) continue;
+    config->log_level = severity;
     return Status::Ok();
   }
   return MustBe("debug, info, warn or error", text);
@@ -356,7 +356,7 @@ void AddLogging(std::vector<Setting>* table) {
   Setting level =
       Text("log-level", kLogging, "LEVEL", "debug, info, warn or error.",
            "`debug` adds the settings, the rule files and each step of the start.", ParseLogLevel,
-           [](const Config& c) { return std::string(LogLevelName(c.log_level)); });
+           [](const Config& c) { return std::string(SeverityName(c.log_level)); });
   level.apply = [](const Config& from, Config* to) { to->log_level = from.log_level; };
   table->push_back(std::move(level));
   table->push_back(Text("log-format", kLogging, "FORMAT", "text, or json: one object a line.",

@@ -8,10 +8,11 @@
 namespace nowcalls::server {
 namespace {
 
-std::string JsonLine(int64_t wall_ms, LogLevel level, std::string_view text,
+std::string JsonLine(int64_t wall_ms, Severity severity, std::string_view text,
                      const LogFields& fields) {
   using nlohmann::ordered_json;
-  ordered_json object = {{"ts", WallText(wall_ms)}, {"level", LogLevelName(level)}, {"msg", text}};
+  ordered_json object = {
+      {"ts", WallText(wall_ms)}, {"level", SeverityName(severity)}, {"msg", text}};
   for (const LogField& field : fields) {
     // A number stays a number; token ids come as text, which jq does not round.
     object[field.name] =
@@ -24,23 +25,23 @@ std::string JsonLine(int64_t wall_ms, LogLevel level, std::string_view text,
 
 }  // namespace
 
-std::string_view LogLevelName(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug: return "debug";
-    case LogLevel::kInfo: return "info";
-    case LogLevel::kWarn: return "warn";
-    case LogLevel::kError: return "error";
+std::string_view SeverityName(Severity severity) {
+  switch (severity) {
+    case Severity::kDebug: return "debug";
+    case Severity::kInfo: return "info";
+    case Severity::kWarn: return "warn";
+    case Severity::kError: return "error";
   }
   return "unknown";
 }
 
-std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text,
-                          const LogFields& fields) {
-  if (format == LogFormat::kJson) return JsonLine(wall_ms, level, text, fields);
+std::string FormatLogLine(LogFormat format, int64_t wall_ms, Severity severity,
+                          std::string_view text, const LogFields& fields) {
+  if (format == LogFormat::kJson) return JsonLine(wall_ms, severity, text, fields);
   std::string line = WallText(wall_ms) + " ";
-  line += LogLevelName(level);
-  // Levels are padded to one width, so that messages begin in one column.
-  line.resize(line.size() + 6 - LogLevelName(level).size(), ' ');
+  line += SeverityName(severity);
+  // Severities are padded to one width, so that messages begin in one column.
+  line.resize(line.size() + 6 - SeverityName(severity).size(), ' ');
   return line + ShownText(text) + "\n";
 }
 

@@ -14,7 +14,7 @@
 
 namespace nowcalls::server {
 
-using engine::LogLevel;
+using engine::Severity;
 
 enum class LogFormat {
   kText,  // 2024-05-01T12:00:00.123Z info  serving on 127.0.0.1:18730
@@ -24,12 +24,12 @@ enum class LogFormat {
 };
 
 // "debug", "info", "warn", "error".
-std::string_view LogLevelName(LogLevel level);
+std::string_view SeverityName(Severity severity);
 
 // The line with its newline. `wall_ms`: Unix time. Text has no fields. Both escape as
 // base/shown_text.h; JSON has U+FFFD for bytes that are not UTF-8.
-std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text,
-                          const LogFields& fields = {});
+std::string FormatLogLine(LogFormat format, int64_t wall_ms, Severity severity,
+                          std::string_view text, const LogFields& fields = {});
 
 }  // namespace nowcalls::server
 

@@ -17,21 +17,21 @@
 namespace nowcalls::server {
 namespace {
 
-spdlog::level::level_enum SpdlogLevel(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+spdlog::level::level_enum SpdlogLevel(Severity severity) {
+  switch (severity) {
+    case Severity::kDebug: return spdlog::level::debug;
+    case Severity::kInfo: return spdlog::level::info;
+    case Severity::kWarn: return spdlog::level::warn;
+    case Severity::kError: return spdlog::level::err;
   }
   return spdlog::level::err;
 }
 
-LogLevel LevelOf(spdlog::level::level_enum level) {
-  if (level <= spdlog::level::debug) return LogLevel::kDebug;
-  if (level == spdlog::level::info) return LogLevel::kInfo;
-  if (level == spdlog::level::warn) return LogLevel::kWarn;
-  return LogLevel::kError;
+Severity SeverityOf(spdlog::level::level_enum level) {
+  if (level <= spdlog::level::debug) return Severity::kDebug;
+  if (level == spdlog::level::info) return Severity::kInfo;
+  if (level == spdlog::level::warn) return Severity::kWarn;
+  return Severity::kError;
 }
 
 // Fields of the line that this thread is logging; nullptr: none. They bypass spdlog, which takes
@@ -50,7 +50,7 @@ class LineSink : public spdlog::sinks::sink {
  public:
   explicit LineSink(LogFormat format)
       : format_(format), writer_(STDERR_FILENO, kWaitingBytesMax, [format](uint64_t lines) {
-          return FormatLogLine(format, WallMs(), LogLevel::kWarn, LostText(lines));
+          return FormatLogLine(format, WallMs(), Severity::kWarn, LostText(lines));
         }) {}
 
   void log(const spdlog::details::log_msg& message) override {
@@ -60,7 +60,7 @@ class LineSink : public spdlog::sinks::sink {
     const std::string_view text(message.payload.data(), message.payload.size());
     const LogFields& fields = fields_of_line == nullptr ? kNoFields : *fields_of_line;
     // The level critical marks last words, which LineWriter keeps beyond its bound.
-    writer_.Append(FormatLogLine(format_, wall_ms, LevelOf(message.level), text, fields),
+    writer_.Append(FormatLogLine(format_, wall_ms, SeverityOf(message.level), text, fields),
                    message.level == kUrgent);
   }
   void flush() override { writer_.Flush(kFlushMsMax); }
@@ -83,17 +83,17 @@ class LineSink : public spdlog::sinks::sink {
 
 }  // namespace
 
-void SetUpLogging(LogLevel level, LogFormat format) {
+void SetUpLogging(Severity least, LogFormat format) {
   auto logger = std::make_shared<spdlog::logger>("nowcalls", std::make_shared<LineSink>(format));
-  logger->set_level(SpdlogLevel(level));
+  logger->set_level(SpdlogLevel(least));
   spdlog::set_default_logger(std::move(logger));
 }
 
-void SetLogLevel(LogLevel level) { spdlog::default_logger_raw()->set_level(SpdlogLevel(level)); }
+void SetLogLevel(Severity least) { spdlog::default_logger_raw()->set_level(SpdlogLevel(least)); }
 
-void LogAt(LogLevel level, std::string_view text, const LogFields& fields) {
+void LogAt(Severity severity, std::string_view text, const LogFields& fields) {
   fields_of_line = &fields;
-  spdlog::default_logger_raw()->log(SpdlogLevel(level),
+  spdlog::default_logger_raw()->log(SpdlogLevel(severity),
                                     spdlog::string_view_t(text.data(), text.size()));
   fields_of_line = nullptr;
 }

@@ -12,13 +12,13 @@
 namespace nowcalls::server {
 
 // Once, before other threads log.
-void SetUpLogging(LogLevel level, LogFormat format);
+void SetUpLogging(Severity least, LogFormat format);
 
 // Thread: any.
-void SetLogLevel(LogLevel level);
+void SetLogLevel(Severity least);
 
 // JSON shows `fields` beside the text.
-void LogAt(LogLevel level, std::string_view text, const LogFields& fields = {});
+void LogAt(Severity severity, std::string_view text, const LogFields& fields = {});
 
 // Waits until all lines are written, for a second at most.
 void FlushLog();

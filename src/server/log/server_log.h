@@ -25,10 +25,10 @@ class ServerLog {
         end_lines_(limits.log_end_lines_per_second_max) {}
 
   // Logs the line, or counts it beyond its topic's bound.
-  void Write(LogLevel level, LogTopic topic, std::string_view text, const LogFields& fields,
+  void Write(Severity severity, LogTopic topic, std::string_view text, const LogFields& fields,
              Instant now) {
     LogLimiter* const bound = BoundOf(topic);
-    if (bound == nullptr || bound->Admit(now)) LogAt(level, text, fields);
+    if (bound == nullptr || bound->Admit(now)) LogAt(severity, text, fields);
   }
 
   // When ReportSuppressed has a line; kNever: none.
@@ -55,7 +55,7 @@ class ServerLog {
 
   static void Report(LogLimiter* lines, const std::string& about, Instant now) {
     if (now < lines->NextReport()) return;
-    LogAt(LogLevel::kWarn, std::to_string(lines->TakeSuppressed()) + " log lines about " + about +
+    LogAt(Severity::kWarn, std::to_string(lines->TakeSuppressed()) + " log lines about " + about +
                                " were suppressed in the last second");
   }
 

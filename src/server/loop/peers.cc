@@ -61,7 +61,7 @@ void Peers::LogRefused(const std::string& peer, const std::string& reason) {
 }
 
 void Peers::Log(const std::string& text, const LogFields& fields) {
-  log_->Write(LogLevel::kWarn, LogTopic::kPeer, text, fields, Now());
+  log_->Write(Severity::kWarn, LogTopic::kPeer, text, fields, Now());
 }
 
 void Peers::Write(std::span<engine::Output> outputs) {

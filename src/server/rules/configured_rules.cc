@@ -72,7 +72,7 @@ Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Statu
   // The watcher tries the file again, and does not repeat this line.
   at_start_[static_cast<size_t>(file - config_->rules.begin())].is_refused = true;
   sources_.NoteRefused(FileSourceName(file->path), name_space, why);
-  LogAt(LogLevel::kWarn,
+  LogAt(Severity::kWarn,
         why.message() + "; namespace " + Quoted(name_space) +
             " keeps the rules that the ledger has from " + file->path +
             ". Put that right: the file is loaded as soon as it can be, "
@@ -87,10 +87,11 @@ void ConfiguredRules::Watch(uv_loop_t* loop) {
   FileRuleSourceOptions options;
   options.takeover = config_->rules_takeover;
   options.strict = config_->rules_strict;
-  source_ =
-      std::make_unique<FileRuleSource>(loop, config_->rules, at_start_, options,
-                                       [](LogLevel level, const std::string& text,
-                                          const LogFields& fields) { LogAt(level, text, fields); });
+  source_ = std::make_unique<FileRuleSource>(
+      loop, config_->rules, at_start_, options,
+      [](Severity severity, const std::string& text, const LogFields& fields) {
+        LogAt(severity, text, fields);
+      });
   NOWCALLS_CHECK(source_->Start(&sources_).ok());
 }
 
@@ -100,7 +101,7 @@ void ConfiguredRules::StopWatching() {
 }
 
 void ConfiguredRules::ReloadAll() {
-  LogAt(LogLevel::kInfo, config_->rules.empty() ? "SIGHUP: no rule files are configured"
+  LogAt(Severity::kInfo, config_->rules.empty() ? "SIGHUP: no rule files are configured"
                                                 : "SIGHUP: reloading the rule files");
   source_->ReloadAll();
 }

@@ -272,7 +272,7 @@ void FileRuleSource::TakeContent(File* file, Item* item) {
   // The content in force, or the content refused: nothing to do but to end a trouble.
   if (!item->changed) {
     if (!was_in_trouble) return;
-    LogOf(*file, LogLevel::kInfo, "is back, unchanged");
+    LogOf(*file, Severity::kInfo, "is back, unchanged");
     return sink_->NoteRefused(file->source, file->name_space, Status::Ok());
   }
   file->fingerprint = item->found.fingerprint;
@@ -315,7 +315,7 @@ void FileRuleSource::DeliverEachAlone(std::vector<File*> files, const Files& rel
 
 void FileRuleSource::InForce(File* file, bool reloaded) {
   const core::RuleSet& set = *file->waiting;
-  LogOf(*file, LogLevel::kInfo,
+  LogOf(*file, Severity::kInfo,
         (reloaded ? "reloaded, " : "loaded, ") + CountText(set.parsed.rules.size()) +
             " of namespace " + Quoted(file->name_space) + " in force");
   file->waiting.reset();
@@ -342,15 +342,15 @@ bool FileRuleSource::Complain(File* file, const std::string& what, std::string* 
                               bool again) {
   const bool told = std::exchange(file->told, std::nullopt).has_value();
   const bool is_new = std::exchange(*before, what) != what || again;
-  if (is_new && !told) LogOf(*file, LogLevel::kWarn, what, {{"reason", what}});
+  if (is_new && !told) LogOf(*file, Severity::kWarn, what, {{"reason", what}});
   return is_new;
 }
 
-void FileRuleSource::LogOf(const File& file, LogLevel level, const std::string& text,
+void FileRuleSource::LogOf(const File& file, Severity severity, const std::string& text,
                            LogFields fields) const {
   fields.push_back({"namespace", file.name_space});
   fields.push_back({"file", file.path});
-  log_(level, "rule file " + file.path + ": " + text, fields);
+  log_(severity, "rule file " + file.path + ": " + text, fields);
 }
 
 void FileRuleSource::Watch() {
@@ -377,7 +377,7 @@ void FileRuleSource::NoteUnwatched(const std::map<std::string, std::string>& fai
     // Logged once for each directory, until a watch has succeeded in between.
     unwatched.insert(directory);
     if (unwatched_.contains(directory)) continue;
-    log_(LogLevel::kWarn,
+    log_(Severity::kWarn,
          "cannot watch " + directory + " (" + why + "); the rule files there are looked at every " +
              std::to_string(options_.poll_ms) + " ms instead",
          {{"reason", why}});

@@ -52,7 +52,8 @@ struct FileAtStart {
 
 class FileRuleSource final : public RuleSource {
  public:
-  using Log = std::function<void(LogLevel level, const std::string& text, const LogFields& fields)>;
+  using Log =
+      std::function<void(Severity severity, const std::string& text, const LogFields& fields)>;
 
   // `at_start`: file by file. Content that was loaded is not loaded again; what was refused is
   // tried again, without a log line.
@@ -115,7 +116,7 @@ class FileRuleSource final : public RuleSource {
   void Refused(File* file, const Status& why, bool again);
   void Trouble(File* file, const std::string& what, bool again);
   bool Complain(File* file, const std::string& what, std::string* before, bool again);
-  void LogOf(const File& file, LogLevel level, const std::string& text,
+  void LogOf(const File& file, Severity severity, const std::string& text,
              LogFields fields = {}) const;
   void Watch();
   void NoteUnwatched(const std::map<std::string, std::string>& failed);

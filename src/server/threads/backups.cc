@@ -16,7 +16,7 @@ constexpr size_t kFailureBytesMax = 1024;
 
 // On the backup thread.
 void LogBegun(const engine::BackupJob& job) {
-  LogAt(LogLevel::kInfo, "administrator " + job.by + " began a backup to " + Shortened(job.to),
+  LogAt(Severity::kInfo, "administrator " + job.by + " began a backup to " + Shortened(job.to),
         {{"peer", job.by}});
 }
 
@@ -54,18 +54,18 @@ void Backups::OnDone(const engine::BackupJob& job, bool begun,
 void Backups::LogDone(const engine::BackupJob& job, bool begun,
                       const Result<backup::Manifest>& made) {
   if (made.ok()) {
-    return LogAt(LogLevel::kInfo, "backup to " + Shortened(job.to) + " done, " + made->CountsText(),
+    return LogAt(Severity::kInfo, "backup to " + Shortened(job.to) + " done, " + made->CountsText(),
                  {{"peer", job.by}});
   }
   // A backup that has begun is an event of the server, and logged without bound.
   if (begun) {
     const std::string why = Shortened(made.status().message(), kFailureBytesMax);
-    return LogAt(LogLevel::kWarn, "backup failed: " + why, {{"peer", job.by}, {"reason", why}});
+    return LogAt(Severity::kWarn, "backup failed: " + why, {{"peer", job.by}, {"reason", why}});
   }
   // Refused before anything was written: a client can ask so at will, so its topic bounds the
   // lines.
   const std::string why = Shortened(made.status().message());
-  log_->Write(LogLevel::kWarn, LogTopic::kPeer,
+  log_->Write(Severity::kWarn, LogTopic::kPeer,
               "connection " + job.by + " was refused a backup: " + why,
               {{"peer", job.by}, {"reason", why}}, clock_->Now());
 }

@@ -34,9 +34,9 @@ class CountingDriver : public engine::Driver {
   Status BeginBackup(const engine::BackupJob& /*job*/) override {
     return Status::ResourceExhausted("none here");
   }
-  void Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view /*message*/,
+  void Log(engine::Severity severity, LogTopic /*topic*/, std::string_view /*message*/,
            const LogFields& /*fields*/) override {
-    NOWCALLS_CHECK(level <= engine::LogLevel::kInfo);
+    NOWCALLS_CHECK(severity <= engine::Severity::kInfo);
   }
   size_t bytes() const { return bytes_; }
 

@@ -26,7 +26,7 @@ class FrameSink : public engine::Driver {
   Status BeginBackup(const engine::BackupJob& /*job*/) override {
     return Status::ResourceExhausted("none here");
   }
-  void Log(engine::LogLevel /*level*/, LogTopic /*topic*/, std::string_view /*message*/,
+  void Log(engine::Severity /*severity*/, LogTopic /*topic*/, std::string_view /*message*/,
            const LogFields& /*fields*/) override {}
   size_t bytes() const { return bytes_; }
 

@@ -21,7 +21,7 @@ TEST_CASE("live settings take their new value, and each is told with the one bef
   read.core.limits.tokens_max = 5;
   read.core.limits.namespace_qps_max = 100;
   read.core.namespace_guards["shop"] = 7;
-  read.log_level = LogLevel::kDebug;
+  read.log_level = Severity::kDebug;
   ServerConfig running;
   const ConfigChanges changes = ApplyLiveSettings(at_start, read, &running);
   CHECK(changes.applied == Lines{"log-level is debug now, and was info",
@@ -34,7 +34,7 @@ TEST_CASE("live settings take their new value, and each is told with the one bef
   CHECK(running.core.limits.tokens_max == 5);
   CHECK(running.core.guards().Of("shop") == 7);
   CHECK(running.core.guards().Of("api") == 100);
-  CHECK(running.log_level == LogLevel::kDebug);
+  CHECK(running.log_level == Severity::kDebug);
   CHECK(ApplyLiveSettings(at_start, read, &running).applied.empty());
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("flags beat the environment, which beats the file, which beats the def
   CHECK(config.data_dir == "/from-flag");
   CHECK(config.durability.ToString() == "interval:50");
   CHECK(config.core.sweep_interval_ms == 7);
-  CHECK(config.log_level == LogLevel::kDebug);
+  CHECK(config.log_level == Severity::kDebug);
   CHECK(config.core.limits.connections_max == Limits{}.connections_max);
   CHECK(OriginOf(*invocation, "data_dir") == "flag --data-dir");
   CHECK(OriginOf(*invocation, "durability") == "environment NOWCALLS_DURABILITY");

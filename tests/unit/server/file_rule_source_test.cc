@@ -95,8 +95,8 @@ class Watched {
     }
     source = std::make_unique<FileRuleSource>(
         loop.get(), files_, at_start, options_,
-        [this](LogLevel level, const std::string& text, const LogFields&) {
-          log += std::string(LogLevelName(level)) + " " + text + "\n";
+        [this](Severity severity, const std::string& text, const LogFields&) {
+          log += std::string(SeverityName(severity)) + " " + text + "\n";
         });
     REQUIRE(source->Start(&sink).ToString() == "ok");
     // The look of the start, and the one after the watches are set.
@@ -484,7 +484,7 @@ TEST_CASE(
   std::string said;
   FileRuleSource source(
       w.loop.get(), {{"shop", w.Path("shop")}}, {{.fingerprint = 0, .is_refused = true}}, {},
-      [&](LogLevel, const std::string& text, const LogFields&) { said += text + "\n"; });
+      [&](Severity, const std::string& text, const LogFields&) { said += text + "\n"; });
   REQUIRE(source.Start(&w.sink).ok());
   w.Await([&] { return source.idle(); });
   CHECK(said.empty());
@@ -502,7 +502,7 @@ TEST_CASE("a change between the loading of a file and the first look at it is no
   w.source.reset();
   // What Start takes for loaded is what the file held then.
   FileRuleSource late(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{Fingerprint("[]")}},
-                      {}, [](LogLevel, const std::string&, const LogFields&) {});
+                      {}, [](Severity, const std::string&, const LogFields&) {});
   w.Write("shop", {{.flow = 1, .count = 7}});
   REQUIRE(late.Start(&w.sink).ok());
   w.AwaitLevel(1, 7);
@@ -515,12 +515,12 @@ TEST_CASE(
   Watched w({"shop"});
   REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "shop", RulesJson({{.flow = 1}})).ok());
   FileRuleSource refused(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{}}, {},
-                         [](LogLevel, const std::string&, const LogFields&) {});
+                         [](Severity, const std::string&, const LogFields&) {});
   CHECK(refused.Start(&w.sink).code() == StatusCode::kAlreadyExists);
   FileRuleSourceOptions options;
   options.takeover = true;
   FileRuleSource stopped(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{}}, options,
-                         [](LogLevel, const std::string&, const LogFields&) {});
+                         [](Severity, const std::string&, const LogFields&) {});
   REQUIRE(stopped.Start(&w.sink).ok());
   // Its first look is on its way, and finds a content that is not the one loaded.
   stopped.Stop();

@@ -187,7 +187,7 @@ int ExitCodeWithFullStderr(void (*end)()) {
     }
     fcntl(pipe.writer(), F_SETFL, 0);
     dup2(pipe.writer(), STDERR_FILENO);
-    SetUpLogging(LogLevel::kInfo, LogFormat::kText);
+    SetUpLogging(Severity::kInfo, LogFormat::kText);
     end();
     _exit(0);
   }
@@ -201,7 +201,7 @@ TEST_CASE("a process ends though nobody reads its stderr") {
   CHECK(ExitCodeWithFullStderr([] { DieOfIoError("scan", Status::Corruption("sst")); }) == 65);
   CHECK(ExitCodeWithFullStderr([] { ExitNow(kExitFailure); }) == 1);
   CHECK(ExitCodeWithFullStderr([] {
-          for (int i = 0; i < 200'000; ++i) LogAt(LogLevel::kInfo, "noise");
+          for (int i = 0; i < 200'000; ++i) LogAt(Severity::kInfo, "noise");
           FlushLog();
           _exit(3);
         }) == 3);

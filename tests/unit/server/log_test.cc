@@ -17,36 +17,36 @@ namespace {
 constexpr int64_t kMoment = 1'714'564'800'007;  // 2024-05-01T12:00:00.007Z
 
 TEST_CASE("a text log line has the time in UTC, the level and the message") {
-  CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kInfo, "serving on 127.0.0.1:18730") ==
+  CHECK(FormatLogLine(LogFormat::kText, kMoment, Severity::kInfo, "serving on 127.0.0.1:18730") ==
         "2024-05-01T12:00:00.007Z info  serving on 127.0.0.1:18730\n");
-  CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kError, "x") ==
+  CHECK(FormatLogLine(LogFormat::kText, kMoment, Severity::kError, "x") ==
         "2024-05-01T12:00:00.007Z error x\n");
 }
 
 TEST_CASE("a message cannot begin a second text log line or drive the terminal") {
-  CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kWarn, "a\nb\x1b[2J\x7f") ==
+  CHECK(FormatLogLine(LogFormat::kText, kMoment, Severity::kWarn, "a\nb\x1b[2J\x7f") ==
         "2024-05-01T12:00:00.007Z warn  a\\x0ab\\x1b[2J\\x7f\n");
 }
 
 TEST_CASE("a message cannot reorder a log line, or break it where only some programs see") {
   // NOLINTNEXTLINE(misc-misleading-bidirectional)
   const std::string message = "a\u202eb\u2028c\xff \u00e9";
-  CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kWarn, message) ==
+  CHECK(FormatLogLine(LogFormat::kText, kMoment, Severity::kWarn, message) ==
         "2024-05-01T12:00:00.007Z warn  a\\u{202e}b\\u{2028}c\\xff \u00e9\n");
-  CHECK(FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kWarn, message) ==
+  CHECK(FormatLogLine(LogFormat::kJson, kMoment, Severity::kWarn, message) ==
         R"({"ts":"2024-05-01T12:00:00.007Z","level":"warn","msg":"a\u202eb\u2028c)"
         "\ufffd \u00e9\"}\n");
 }
 
 TEST_CASE("a JSON log line is one object with ts, level and msg in this order") {
-  CHECK(FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kDebug, "hello") ==
+  CHECK(FormatLogLine(LogFormat::kJson, kMoment, Severity::kDebug, "hello") ==
         R"({"ts":"2024-05-01T12:00:00.007Z","level":"debug","msg":"hello"})"
         "\n");
 }
 
 TEST_CASE("a JSON log line survives quotes, control characters and bytes that are not UTF-8") {
   const std::string message = "say \"hi\"\\\n\t\x01 \xff\xfe gr\xc3\xbc\xc3\x9f";
-  const std::string line = FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kWarn, message);
+  const std::string line = FormatLogLine(LogFormat::kJson, kMoment, Severity::kWarn, message);
   CHECK(line.find('\n') == line.size() - 1);
   const auto object = testing::Json::parse(line);
   CHECK(object["level"] == "warn");
@@ -58,11 +58,11 @@ TEST_CASE("the fields of a line stand behind its message in JSON, and not in tex
                             {"token", "9223372036854775809"},
                             {"flow", "1001", /*number=*/true},
                             {"reason", "say \"hi\" \xff"}};
-  CHECK(FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kWarn, "text", fields) ==
+  CHECK(FormatLogLine(LogFormat::kJson, kMoment, Severity::kWarn, "text", fields) ==
         R"({"ts":"2024-05-01T12:00:00.007Z","level":"warn","msg":"text","peer":"127.0.0.1:5",)"
         R"("token":"9223372036854775809","flow":1001,"reason":"say \"hi\" )"
         "\xef\xbf\xbd\"}\n");
-  CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kWarn, "text", fields) ==
+  CHECK(FormatLogLine(LogFormat::kText, kMoment, Severity::kWarn, "text", fields) ==
         "2024-05-01T12:00:00.007Z warn  text\n");
 }
 
@@ -79,10 +79,10 @@ TEST_CASE("lines about peers, acts and ends have a bound each, and the server's 
   ServerLog log(limits);
   const Instant now{50'000};
   for (int i = 0; i < 5; ++i) {
-    log.Write(LogLevel::kWarn, LogTopic::kPeer, "peer", {}, now);
-    log.Write(LogLevel::kWarn, LogTopic::kAct, "act", {}, now);
-    log.Write(LogLevel::kWarn, LogTopic::kServer, "server", {}, now);
-    log.Write(LogLevel::kInfo, LogTopic::kEnd, "end", {}, now);
+    log.Write(Severity::kWarn, LogTopic::kPeer, "peer", {}, now);
+    log.Write(Severity::kWarn, LogTopic::kAct, "act", {}, now);
+    log.Write(Severity::kWarn, LogTopic::kServer, "server", {}, now);
+    log.Write(Severity::kInfo, LogTopic::kEnd, "end", {}, now);
   }
   CHECK(log.NextReport() == now + 1000);
   log.ReportSuppressed(now + 999);

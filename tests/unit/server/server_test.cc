@@ -36,7 +36,7 @@ void HangWorkers() {
 }
 
 [[noreturn]] void ServeUntilSigterm(const std::string& rule_file) {
-  SetUpLogging(LogLevel::kError, LogFormat::kText);
+  SetUpLogging(Severity::kError, LogFormat::kText);
   HangWorkers();
   store::MemoryStore store({});
   auto ledger = recovery::Recover(&store, {});
