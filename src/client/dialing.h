@@ -29,7 +29,7 @@ class Dialing {
   const std::string& address() const { return addresses_[index_ % addresses_.size()]; }
   // When to dial; INT64_MAX: dialling or connected.
   int64_t at_ms() const { return at_ms_; }
-  // Session::Connected or DialFailed follows.
+  // ClientSession::Connected or DialFailed follows.
   void Begin() { at_ms_ = INT64_MAX; }
   // Of a dial: an equal share of a call's timeout, doubled each row for distant servers.
   int64_t share_ms(int64_t timeout_ms) const {

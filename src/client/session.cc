@@ -1,4 +1,4 @@
-// Session: connections, time and tokens. session_calls.cc has the requests and their answers.
+// ClientSession: connections, time and tokens. session_calls.cc has the requests and their answers.
 //
 // Happy path: Connected sends hello. Its answer makes the session ready, and sends keeps and the
 // queue. Received settles calls in flight; Tick does what is due.
@@ -38,7 +38,7 @@ std::string LostText(const Held& held, const std::string& reason) {
          "resourceTimeoutStrategy 2 in the rule, or ask to keep it always";
 }
 
-Session::Session(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance)
+ClientSession::ClientSession(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance)
     : options_(std::move(options)),
       instance_(instance),
       prng_(prng),
@@ -49,7 +49,7 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms, uint64_t inst
 
 // The connection.
 
-void Session::DialFailed(const std::string& reason, int64_t now_ms) {
+void ClientSession::DialFailed(const std::string& reason, int64_t now_ms) {
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || closing_) return;
@@ -67,7 +67,7 @@ void Session::DialFailed(const std::string& reason, int64_t now_ms) {
   }
 }
 
-void Session::Connected(int64_t now_ms) {
+void ClientSession::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
   exchange_.emplace();
   asks_for_more_ = true;
@@ -79,7 +79,7 @@ void Session::Connected(int64_t now_ms) {
 }
 
 // An older server refuses `lost`, `instance` and `terms`; asks_for_more_ drops them together.
-void Session::Hello(int64_t now_ms) {
+void ClientSession::Hello(int64_t now_ms) {
   const Result<uint32_t> msgid = exchange_->Request([this](uint32_t id, wire::OutputBuffer* out) {
     wire::EncodeHelloRequest(id,
                              {.name_space = options_.name_space,
@@ -95,7 +95,7 @@ void Session::Hello(int64_t now_ms) {
   hello_ms_ = now_ms;
 }
 
-void Session::Disconnected(const std::string& reason, int64_t now_ms) {
+void ClientSession::Disconnected(const std::string& reason, int64_t now_ms) {
   const bool was_ready = ready();
   state_ = State::kOffline;
   exchange_.reset();
@@ -122,7 +122,7 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
   }
 }
 
-Status Session::Received(std::string_view bytes, int64_t now_ms) {
+Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
   LookAfterAll(now_ms);                 // What comes late brings no token back.
   if (ready()) contact_.Heard(now_ms);  // Until then only an answer to hello counts.
   exchange_->Receive(bytes);
@@ -160,7 +160,7 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
   }
 }
 
-Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
+Status ClientSession::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   // Refused: once more without new options, else the owner disconnects and tries the next address.
   if (response.error) {
     if (response.error->code == wire::ErrorCode::kBadParams && asks_for_more_) {
@@ -208,14 +208,14 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   return Status::Ok();
 }
 
-void Session::Ping(int64_t now_ms) {
+void ClientSession::Ping(int64_t now_ms) {
   contact_.Pinged(now_ms);
   Send(std::make_shared<PingCall>(), now_ms);
 }
 
 // Time.
 
-Status Session::Tick(int64_t now_ms) {
+Status ClientSession::Tick(int64_t now_ms) {
   // 1. Calls past their deadline end.
   while (const CallPtr call = calls_.NextOverdue(now_ms)) {
     GiveUp(call, ready() ? "the server did not answer in time" : why_offline_, now_ms);
@@ -246,7 +246,7 @@ Status Session::Tick(int64_t now_ms) {
   return Status::Ok();
 }
 
-int64_t Session::Wakeup() const {
+int64_t ClientSession::Wakeup() const {
   int64_t at = std::min(calls_.NextDeadline(), held_.NextDue());
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
@@ -258,13 +258,13 @@ int64_t Session::Wakeup() const {
                    contact_.PingAt(held_.contact_ms(), held_.absence_ms())});
 }
 
-Session::Events Session::TakeEvents() {
+ClientSession::Events ClientSession::TakeEvents() {
   return {.finished = calls_.TakeFinished(),
           .lost = std::exchange(lost_, {}),
           .lines = std::exchange(lines_, {})};
 }
 
-ClientStats Session::stats() const {
+ClientStats ClientSession::stats() const {
   ClientStats stats = stats_;
   stats.connected = ready();
   stats.address = dialing_.address();
@@ -279,7 +279,7 @@ ClientStats Session::stats() const {
 
 // Tokens.
 
-HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
+HeldPtr ClientSession::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
   HeldPtr held = held_.Find(grant.token.value);
   // Hold and terms are unknown until a keep is answered: until then nothing bounds the token.
   if (held == nullptr) {
@@ -296,7 +296,7 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
 }
 
 // Loses the tokens whose time is over, and does what is due for the others.
-void Session::LookAfterAll(int64_t now_ms) {
+void ClientSession::LookAfterAll(int64_t now_ms) {
   for (const HeldPtr& held : held_.OutOfContact(now_ms)) {
     Lose(held, held->validity.reason(), now_ms, Held::State::kLapsed);
   }
@@ -304,7 +304,7 @@ void Session::LookAfterAll(int64_t now_ms) {
 }
 
 // Keeps a token that is held for long, or ends it as its time or its rule says.
-void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
+void ClientSession::LookAfter(const HeldPtr& held, int64_t now_ms) {
   if (held->IsLost(now_ms)) {
     Lose(held, held->LostReason(), now_ms, Held::State::kLapsed);
   } else if (now_ms >= held->EndByRule()) {
@@ -323,8 +323,8 @@ void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
 
 // `now` is kLapsed if the server has not ended the token: it may have it until a release. It is
 // kReleasing if the session releases the token right after.
-void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms,
-                   Held::State now) {
+void ClientSession::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms,
+                         Held::State now) {
   if (held_.Remove(held.get())) local_.Leave(*held);
   // A stray attempt would be granted anew. While a release is still to come, the cancel waits for
   // it.

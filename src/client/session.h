@@ -1,4 +1,5 @@
-// Session: the client's half of the protocol over many connections. No socket, thread or clock.
+// ClientSession: the client's half of the protocol over many connections. No socket, thread or
+// clock.
 //
 // Thread: one at a time. Times are BoottimeMs values of the owner.
 //
@@ -31,11 +32,11 @@
 
 namespace nowcalls::client {
 
-class Session {
+class ClientSession {
  public:
   // REQUIRES: checked options. `prng` draws request ids: never repeat a seed. `instance`: of the
   // process under its client id; 0: none.
-  Session(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance = 0);
+  ClientSession(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance = 0);
 
   // Calls. Answers come with TakeEvents, the next or a later one.
   void Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);

@@ -1,4 +1,4 @@
-// Session: its requests and their answers. session.cc has connections, time and tokens.
+// ClientSession: its requests and their answers. session.cc has connections, time and tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -151,7 +151,7 @@ const Value& ParamOfRefused(const AcquireCall& call) {
 
 // Asking.
 
-void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
+void ClientSession::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
   // 1 .. 2^63-1, the same for every attempt.
   do {
     call->request_id = prng_.Next() >> 1;
@@ -176,7 +176,7 @@ void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) 
   Ask(call, now_ms);
 }
 
-void Session::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
+void ClientSession::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
   calls_.Begin(call, now_ms + TimeoutMs(call->options.timeout, options_.timeout));
   std::string wrong = WrongCount(call->options.count);
   for (const Value& value : call->values) {
@@ -191,8 +191,8 @@ void Session::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
   Ask(call, now_ms);
 }
 
-void Session::Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Done done,
-                      int64_t now_ms, bool blocks) {
+void ClientSession::Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Done done,
+                            int64_t now_ms, bool blocks) {
   if (held->state == Held::State::kHeld && held->IsLost(now_ms)) {
     Lose(held, held->LostReason(), now_ms, Held::State::kLapsed);
   }
@@ -221,7 +221,7 @@ void Session::Release(const HeldPtr& held, CallOutcome outcome, ReleaseCall::Don
   if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
 }
 
-void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
+void ClientSession::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
   auto call = std::make_shared<KeepCall>();
   call->blocks = blocks;
   call->held = held;
@@ -237,14 +237,14 @@ void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, boo
   calls_.Settle(call);
 }
 
-void Session::Close(int64_t now_ms) {
+void ClientSession::Close(int64_t now_ms) {
   closing_ = true;
   for (const CallPtr& call : calls_.Unsettled()) {
     if (!call->persistent()) GiveUp(call, "the client was closed", now_ms);
   }
 }
 
-void Session::Abandon(const std::string& reason, int64_t now_ms) {
+void ClientSession::Abandon(const std::string& reason, int64_t now_ms) {
   abandoned_ = reason;
   if (state_ != State::kOffline) Disconnected(reason, now_ms);
   why_offline_ = reason;
@@ -254,7 +254,7 @@ void Session::Abandon(const std::string& reason, int64_t now_ms) {
 }
 
 // Asks now, or on the next connection.
-void Session::Ask(const CallPtr& call, int64_t now_ms) {
+void ClientSession::Ask(const CallPtr& call, int64_t now_ms) {
   const bool wants_room = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
   if (closing_ && wants_room) return Fail(call, BadRequestOf("the client is closed"), now_ms);
   if (abandoned_) return Fail(call, NoAnswerOf(*call, *abandoned_), now_ms);
@@ -269,7 +269,7 @@ void Session::Ask(const CallPtr& call, int64_t now_ms) {
   calls_.Queue(call);
 }
 
-void Session::Send(const CallPtr& call, int64_t now_ms) {
+void ClientSession::Send(const CallPtr& call, int64_t now_ms) {
   if (!asks_for_more_ && call->kind == Call::Kind::kRelease) {
     static_cast<ReleaseCall&>(*call).outcome = CallOutcome::kOk;  // It would be refused.
   }
@@ -283,7 +283,7 @@ void Session::Send(const CallPtr& call, int64_t now_ms) {
 }
 
 // Skips a rule that is fresh or asked for, and all beyond kRulesAskedMax open questions.
-void Session::AskRule(int64_t flow_id, int64_t now_ms) {
+void ClientSession::AskRule(int64_t flow_id, int64_t now_ms) {
   const bool asked = rules_asked_.contains(flow_id) || !rules_.IsStale(flow_id, now_ms);
   if (asked || flow_id < 1 || rules_asked_.size() >= kRulesAskedMax) return;
   auto call = std::make_shared<RuleCall>(flow_id);
@@ -293,7 +293,8 @@ void Session::AskRule(int64_t flow_id, int64_t now_ms) {
 
 // Answers.
 
-Status Session::Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms) {
+Status ClientSession::Answered(const CallPtr& call, const wire::Response& response,
+                               int64_t now_ms) {
   switch (call->kind) {
     case Call::Kind::kAcquire:
       return Answered(std::static_pointer_cast<AcquireCall>(call), response, now_ms);
@@ -310,8 +311,8 @@ Status Session::Answered(const CallPtr& call, const wire::Response& response, in
   return Status::Ok();
 }
 
-Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
-                         int64_t now_ms) {
+Status ClientSession::Answered(const std::shared_ptr<AcquireCall>& call,
+                               const wire::Response& response, int64_t now_ms) {
   if (response.error) {
     Fail(call, AnswerOf(*response.error), now_ms);
     return Status::Ok();
@@ -353,8 +354,8 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
   return Status::Ok();
 }
 
-void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply,
-                   int64_t now_ms) {
+void ClientSession::Hold(const std::shared_ptr<AcquireCall>& call,
+                         const wire::AcquireAllReply& reply, int64_t now_ms) {
   // All tokens of the acquire share `stray`: the last one to end cancels it.
   const auto stray = call->strayed ? std::make_shared<const uint64_t>(call->request_id) : nullptr;
   for (size_t i = 0; i < reply.tokens.size(); ++i) {
@@ -392,7 +393,8 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
 }
 
 // Tells after *wait if `sleep` and the deadline allow; else at once, with *wait for the caller.
-void Session::SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait, int64_t now_ms) {
+void ClientSession::SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait,
+                                int64_t now_ms) {
   const int64_t at_ms = now_ms + wait->count();
   if (!sleep || at_ms == now_ms || at_ms > call->deadline_ms) {
     calls_.Settle(call);
@@ -405,7 +407,7 @@ void Session::SettleAfter(const CallPtr& call, bool sleep, Milliseconds* wait, i
 
 // A refused acquire, by the rule: fails, or is asked again after a random pause, whose bound
 // doubles from 10 to 640 ms. A rule that is not fresh is asked for first.
-void Session::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
+void ClientSession::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
   constexpr int64_t kPauseMs = 10;
   constexpr uint32_t kDoublingsMax = 6;
   const int64_t flow = call->refusal->flow.value;
@@ -426,8 +428,8 @@ void Session::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms)
   later_.emplace(now_ms + pause_ms, call);
 }
 
-Status Session::Answered(const std::shared_ptr<RateCall>& call, const wire::Response& response,
-                         int64_t now_ms) {
+Status ClientSession::Answered(const std::shared_ptr<RateCall>& call,
+                               const wire::Response& response, int64_t now_ms) {
   if (response.error) {
     Fail(call, AnswerOf(*response.error), now_ms);
     return Status::Ok();
@@ -448,7 +450,8 @@ Status Session::Answered(const std::shared_ptr<RateCall>& call, const wire::Resp
   return Status::Ok();
 }
 
-Status Session::Answered(const std::shared_ptr<ReleaseCall>& call, const wire::Response& response) {
+Status ClientSession::Answered(const std::shared_ptr<ReleaseCall>& call,
+                               const wire::Response& response) {
   call->held->state = Held::State::kEnded;
   Answer answer;
   answer.outcome = Outcome::kOk;
@@ -469,8 +472,8 @@ Status Session::Answered(const std::shared_ptr<ReleaseCall>& call, const wire::R
   return Status::Ok();
 }
 
-Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Response& response,
-                         int64_t now_ms) {
+Status ClientSession::Answered(const std::shared_ptr<KeepCall>& call,
+                               const wire::Response& response, int64_t now_ms) {
   const HeldPtr& held = call->held;
   Kept kept;
   std::optional<wire::Terms> terms;
@@ -504,7 +507,8 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
   return Status::Ok();
 }
 
-void Session::RuleAnswered(const RuleCall& call, const wire::Response& response, int64_t now_ms) {
+void ClientSession::RuleAnswered(const RuleCall& call, const wire::Response& response,
+                                 int64_t now_ms) {
   const int64_t flow = call.flow_id;  // `call` may go with its entry.
   FlowRules seen;                     // None too if the server does not tell, or not clearly.
   if (!response.error) {
@@ -522,7 +526,7 @@ void Session::RuleAnswered(const RuleCall& call, const wire::Response& response,
 
 // No answer.
 
-void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
+void ClientSession::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
   if (!call->awaited()) return;
   Answer failure = NoAnswerOf(*call, reason);
   const bool was_sent = call->unsettled;
@@ -545,7 +549,7 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
 
 // Settles a call without an answer, or with an error or a refusal. The fallback decides acquires
 // and rates that no server decided or the whole server refused, unless the session is ending.
-void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms, TokenStatus status) {
+void ClientSession::Fail(const CallPtr& call, Answer failure, int64_t now_ms, TokenStatus status) {
   if (!call->awaited()) return;
   if (call->tell_ms != 0) {  // Its answer is known, but the caller cannot sleep any more.
     SetWait(call.get(), Milliseconds(std::max<int64_t>(0, call->tell_ms - now_ms)));

@@ -370,7 +370,7 @@ int64_t Front::SleepUntil(int64_t now_ms) {
 
 bool Front::Deliver(Lock* lock) {
   if (!session_.has_events()) return false;
-  client::Session::Events events = session_.TakeEvents();
+  client::ClientSession::Events events = session_.TakeEvents();
   lock->unlock();
   Run(std::move(events));
   lock->lock();
@@ -381,7 +381,7 @@ bool Front::Deliver(Lock* lock) {
 // caller
 // has the mutex again.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
-void Front::Run(client::Session::Events events) {
+void Front::Run(client::ClientSession::Events events) {
   for (const auto& [level, line] : events.lines) Log(level, line);
   for (const HeldPtr& held : events.lost) {
     const client::Held::OnLost on_lost = std::exchange(held->on_lost, nullptr);

@@ -82,7 +82,7 @@ class Front : public std::enable_shared_from_this<Front> {
   virtual void WaitFor(Waiter* waiter, Lock* lock) { waiter->changed.wait(*lock); }
 
   // The rest is for the loop, with the mutex.
-  client::Session* session() { return &session_; }
+  client::ClientSession* session() { return &session_; }
   bool stopping() const { return stopping_; }
   // Runs callbacks without the mutex. False: none.
   bool Deliver(Lock* lock);
@@ -111,7 +111,7 @@ class Front : public std::enable_shared_from_this<Front> {
   void EndLoop();
   void DeliverLast(Lock* lock);
   Permit PermitOf(const client::HeldPtr& held);
-  void Run(client::Session::Events events);
+  void Run(client::ClientSession::Events events);
   // Logs exceptions.
   template <typename Callback>
   void RunCallback(const char* name, Callback&& callback);
@@ -119,7 +119,7 @@ class Front : public std::enable_shared_from_this<Front> {
 
   const uint32_t forks_ = ForkCount();
   const ClientOptions options_;
-  client::Session session_;
+  client::ClientSession session_;
   std::condition_variable changed_;
   std::thread thread_;
   std::atomic<std::thread::id> loop_id_{};

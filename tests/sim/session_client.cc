@@ -234,7 +234,7 @@ void SessionClient::Flush() {
 }
 
 void SessionClient::Tell() {
-  client::Session::Events events = session_->TakeEvents();
+  client::ClientSession::Events events = session_->TakeEvents();
   for (const auto& [level, line] : events.lines) Say(line);
   for (const client::CallPtr& call : events.finished) {
     if (!saboteur_.Forgets()) call->Notify();

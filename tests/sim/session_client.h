@@ -105,7 +105,7 @@ class SessionClient : public Caller {
   SessionJudge judge_;
   SessionTap tap_;
   SessionSaboteur saboteur_;
-  std::optional<client::Session> session_;
+  std::optional<client::ClientSession> session_;
   std::vector<client::HeldPtr> permits_;
   std::vector<Grant> orphans_;
   bool closing_ = false;

@@ -61,7 +61,7 @@ struct Script {
     Receive(Json::array({1, request[0], Json::array({code, name, "because"}), nullptr}));
   }
   void Tell() {
-    Session::Events events = session.TakeEvents();
+    ClientSession::Events events = session.TakeEvents();
     for (const HeldPtr& token : events.lost) lost.push_back(token->lost_reason);
     for (const auto& [level, line] : events.lines) lines.push_back(line);
     for (const CallPtr& call : events.finished) call->Notify();
@@ -140,7 +140,7 @@ struct Script {
     return acquire[2][2].at("request_id").get<uint64_t>();
   }
 
-  Session session;
+  ClientSession session;
   int64_t now = 0;
   std::string sent;
   std::vector<nowcalls::Answer> answers;

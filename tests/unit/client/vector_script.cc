@@ -331,7 +331,7 @@ void VectorScript::CollectValidity(Json* step) {
 }
 
 void VectorScript::Done(Json step) {
-  Session::Events events = session_.TakeEvents();
+  ClientSession::Events events = session_.TakeEvents();
   for (const CallPtr& call : events.finished) call->Notify();
   Json lost = Json::array();
   for (const HeldPtr& held : events.lost) {

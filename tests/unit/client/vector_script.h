@@ -80,7 +80,7 @@ class VectorScript {
   const std::string name_;
   const ClientOptions options_;
   const uint64_t instance_;
-  Session session_;
+  ClientSession session_;
   int64_t now_ms_ = 0;
   bool connected_ = false;
   std::vector<Asked> asked_;
