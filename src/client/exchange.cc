@@ -3,6 +3,8 @@
 namespace nowcalls::client {
 namespace {
 
+constexpr char kUsualPort[] = "the token port of a nowcalls-server is usually 18730";
+
 // Names another service by the first bytes that it sends.
 std::string WhatItSpeaks(std::string_view input, std::string otherwise) {
   using Begin = std::pair<std::string_view, std::string_view>;
@@ -10,12 +12,16 @@ std::string WhatItSpeaks(std::string_view input, std::string otherwise) {
       {"HTTP/", "HTTP"}, {"\x15\x03", "TLS"}, {"SSH-", "SSH"}, {"-ERR", "Redis's protocol"}};
   for (const auto& [begin, name] : kBegins) {
     if (!input.starts_with(begin)) continue;
-    return "it speaks " + std::string(name) + "; " + std::string(kUsualPort);
+    return "it speaks " + std::string(name) + "; " + kUsualPort;
   }
   return otherwise;
 }
 
 }  // namespace
+
+std::string DoubtOfPeer(std::string_view what) {
+  return std::string(what) + "; is that a nowcalls-server? " + kUsualPort;
+}
 
 uint32_t Exchange::NextMsgid() {
   // Wraps after 2^32 requests, and skips ids that still await an answer.

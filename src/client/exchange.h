@@ -20,8 +20,8 @@
 
 namespace nowcalls::client {
 
-inline constexpr std::string_view kUsualPort =
-    "the token port of a nowcalls-server is usually 18730";
+// `what`, such as "no answer to hello", and the question whether the peer is a nowcalls-server.
+std::string DoubtOfPeer(std::string_view what);
 
 class Exchange {
  public:
@@ -48,8 +48,9 @@ class Exchange {
 
   std::vector<wire::LostNotice> TakeLost() { return std::exchange(lost_, {}); }
 
-  // Its first byte was wrong: nothing was carried out.
+  // Its very first byte was wrong: no nowcalls-server, so nothing was carried out.
   bool peer_is_foreign() const { return peer_is_foreign_; }
+  // No byte has ever come.
   bool peer_is_silent() const { return !has_spoken_ && input_.empty(); }
 
   size_t awaited() const { return awaited_.size(); }

@@ -73,8 +73,7 @@ void ClientSession::Connected(int64_t now_ms) {
   asks_for_more_ = true;
   useful_ = false;
   contact_.Begin(now_ms);
-  why_offline_ = dialing_.address() + ": no answer to hello yet; is that a nowcalls-server? " +
-                 std::string(kUsualPort);
+  why_offline_ = dialing_.address() + ": " + DoubtOfPeer("no answer to hello yet");
   Hello(now_ms);
 }
 
@@ -235,8 +234,7 @@ Status ClientSession::Tick(int64_t now_ms) {
   LookAfterAll(now_ms);
   // 4. The connection: hello unanswered, silence behind a ping, a ping that is due.
   if (state_ == State::kGreeting && now_ms >= contact_.heard_ms() + options_.timeout.count()) {
-    return Status::Unavailable("no answer to hello; is that a nowcalls-server? " +
-                               std::string(kUsualPort));
+    return Status::Unavailable(DoubtOfPeer("no answer to hello"));
   }
   if (!ready()) return Status::Ok();
   if (now_ms >= contact_.SilentAt(options_.timeout.count())) {

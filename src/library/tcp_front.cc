@@ -30,8 +30,7 @@ namespace nowcalls::library {
 namespace {
 
 Status EndBeforeHello(const Status& end) {
-  return Status::Unavailable(end.message() + ", before hello was answered; is that a " +
-                             "nowcalls-server? " + std::string(client::kUsualPort));
+  return Status::Unavailable(client::DoubtOfPeer(end.message() + ", before hello was answered"));
 }
 
 int PollTimeout(int64_t until_ms) {
