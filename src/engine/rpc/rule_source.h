@@ -16,7 +16,7 @@ class RpcRuleSource final : public RuleSource {
   Status Start(RuleSink* sink) override;
   void Stop() override { sink_ = nullptr; }
 
-  // Returns the set in force now, or its error.
+  // Returns the set in force now, or its error. REQUIRES: between Start and Stop.
   Result<RuleSink::CheckedSet> Load(std::string_view name_space, std::string_view json);
 
  private:
