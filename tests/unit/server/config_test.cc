@@ -128,6 +128,13 @@ TEST_CASE("rule files name their namespace or belong to the default one") {
   CHECK(invocation->config.rules == expected);
 }
 
+TEST_CASE("the first = ends the namespace of a rule file, so a path may have more") {
+  const auto invocation = Read({"--rules", "shop=/day=1/a.json", "--rules", "default=b=2.json"});
+  REQUIRE(invocation.ok());
+  const std::vector<RuleFile> expected = {{"shop", "/day=1/a.json"}, {"default", "b=2.json"}};
+  CHECK(invocation->config.rules == expected);
+}
+
 TEST_CASE("rule files of a flag replace those of the environment, which are split at commas") {
   const Environment environment = {{"NOWCALLS_RULES", "x=1.json,y=2.json"}};
   const std::vector<RuleFile> both = {{"x", "1.json"}, {"y", "2.json"}};
