@@ -67,16 +67,17 @@ class Bell {
   const int fd_;
 };
 
-// A lost token, told on the client's thread and read on the main one.
-class LostToken {
+// Lost tokens, told on the client's thread and read on the main one: at most kAcquireAllMax.
+class LostTokens {
  public:
   int fd() const { return bell_.fd(); }
   void Tell(const Grant& grant, const std::string& reason) {
     {
       const std::lock_guard lock(mutex_);
-      what_ = "lost token " + std::to_string(grant.token.value) + " of flow " +
-              std::to_string(grant.flow.value) + ": " +
-              (reason.empty() ? "its time was over, or it was taken back" : reason);
+      if (!what_.empty()) what_ += "; ";
+      what_ += "lost token " + std::to_string(grant.token.value) + " of flow " +
+               std::to_string(grant.flow.value) + ": " +
+               (reason.empty() ? "its time was over, or it was taken back" : reason);
     }
     bell_.Ring();
   }
@@ -201,7 +202,7 @@ int TellValidTo(const std::vector<Permit>& permits, Running* running) {
 
 // Waits until the command has ended; tells guard and user of a lost token.
 Ended WaitFor(const Arguments& arguments, const std::vector<Permit>& permits, Running* running,
-              LostToken* lost) {
+              LostTokens* lost) {
   const bool guarded = arguments.on_lost != OnLost::kIgnore;
   bool told = false;
   for (;;) {
@@ -267,7 +268,7 @@ bool TellTokens(const Arguments& arguments, const std::vector<Permit>& permits) 
 int Exec(const Arguments& arguments) {
   // Signals first: the client's threads inherit the mask.
   Running running(arguments.on_lost, arguments.signals_to_all);
-  LostToken lost;
+  LostTokens lost;
   Answered answered;
   const auto client = StartClient(arguments);
   if (!client.ok()) return kExitUsage;

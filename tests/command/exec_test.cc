@@ -228,6 +228,24 @@ TEST_CASE("a token that is lost is told, and ends the command if asked to") {
   }
 }
 
+TEST_CASE("of several tokens that are lost at once each is told") {
+  const Json minute = {{"resourceTimeout", 60'000}};
+  TestServer server(Json::array({RuleJson(7, 1, minute), RuleJson(8, 1, minute)}));
+  const TempDir dir;
+  Sleeper sleeper(server, dir, {"--flow", "7", "--flow", "8"});
+  // A stopped exec reads both losses together.
+  sleeper.process().Stop();
+  RpcClient rpc = server.Connect();
+  for (const int flow : {7, 8}) REQUIRE(rpc.Call("reclaim_flow", {flow, "a test"}).ok());
+  sleeper.process().Signal(SIGCONT);
+  CHECK(PollUntil(kPatienceMs, [&] {
+    return Contains(sleeper.err(), "of flow 7: admin") &&
+           Contains(sleeper.err(), "of flow 8: admin");
+  }));
+  sleeper.process().Signal(SIGTERM);
+  CHECK(sleeper.process().Wait() == 7);
+}
+
 TEST_CASE("a wait for room ends by a signal, and nothing runs or is held") {
   TestServer server(RuleJson(7, 1));
   const TempDir dir;
