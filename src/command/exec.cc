@@ -271,7 +271,10 @@ int Exec(const Arguments& arguments) {
   LostTokens lost;
   Answered answered;
   const auto client = StartClient(arguments);
-  if (!client.ok()) return kExitUsage;
+  if (!client.ok()) {
+    const bool is_wrong = client.status().code() == StatusCode::kInvalidArgument;
+    return is_wrong ? kExitUsage : kExitCannotRun;
+  }
   AcquireOptions options = arguments.acquire;
   options.on_lost = [&lost](const Grant& grant, const std::string& reason) {
     lost.Tell(grant, reason);

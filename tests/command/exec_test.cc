@@ -156,6 +156,17 @@ TEST_CASE("what keeps the command from running has exit codes of its own") {
   }
 }
 
+TEST_CASE("an exec for which the system has no room cannot run its command") {
+  std::vector<std::string> argv = {"/bin/sh", "-c", "ulimit -n 4; exec \"$@\"", "sh"};
+  for (std::string& word : ExecArgv("127.0.0.1:1", {"--flow", "7"}, {"/bin/echo", "ran"})) {
+    argv.push_back(std::move(word));
+  }
+  const Finished done = RunProgram(argv);
+  CHECK(done.exit_code == 126);
+  CHECK(done.out.empty());
+  CHECK(done.err == "nowcalls: cannot make an eventfd: Too many open files\n");
+}
+
 TEST_CASE("signals are passed on, and the token is kept and then released") {
   TestServer server(RuleJson(7, 1, {{"resourceTimeout", 200}}));
   const TempDir dir;
