@@ -39,6 +39,8 @@ class Channel {
   virtual bool shakes_hands() const = 0;
   // The name that the peer has proved to have; empty: none. REQUIRES: !shakes_hands().
   virtual std::string_view peer() const = 0;
+  // Nobody on the way reads the bytes. REQUIRES: !shakes_hands().
+  virtual bool encrypted() const = 0;
 };
 
 class PlainChannel final : public Channel {
@@ -51,6 +53,7 @@ class PlainChannel final : public Channel {
   std::string error() const override { return {}; }
   bool shakes_hands() const override { return false; }
   std::string_view peer() const override { return {}; }
+  bool encrypted() const override { return false; }
 };
 
 }  // namespace nowcalls::net

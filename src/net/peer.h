@@ -23,7 +23,13 @@ struct UnixCredentials {
 
 struct Peer {
   std::string name{};                            // "HOST:PORT"; of a Unix socket "unix:PID/N".
+  std::string host{};                            // In digits, without a zone; empty: a Unix socket.
   std::optional<UnixCredentials> credentials{};  // Of a Unix socket.
+  bool loopback = false;                         // Both ends are on this machine.
+  // After a handshake.
+  bool encrypted = false;
+  std::string certificate{};  // The name that its certificate proves: the first URI or DNS name,
+                              // else the common name; empty: none was shown.
 };
 
 // `address`: as accept4 gave it. `number`: of the connection at its listener, since a process may

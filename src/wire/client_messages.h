@@ -18,6 +18,8 @@
 namespace nowcalls::wire {
 
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out);
+// Empty secret: who does the server take me for?
+void EncodeIdentifyRequest(uint32_t msgid, std::string_view secret, OutputBuffer* out);
 void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out);  // ping, info
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out);
 void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, OutputBuffer* out);
@@ -70,6 +72,7 @@ struct CommonReply {
 bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);
+Result<IdentifyReply> DecodeIdentifyReply(std::string_view result);
 Result<AcquireReply> DecodeAcquireReply(std::string_view result);
 Result<AcquireAllReply> DecodeAcquireAllReply(std::string_view result);
 Result<RateReply> DecodeRateReply(std::string_view result);

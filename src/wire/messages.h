@@ -80,6 +80,9 @@ struct HelloParams {
   uint64_t instance = 0;   // Of the client id, at most INT64_MAX.
   bool terms = false;      // Grants and keeps of the connection tell Terms.
 };
+struct IdentifyParams {
+  std::string_view secret{};  // Empty: none. At most kSecretBytesMax.
+};
 struct AcquireParams {
   int64_t flow_id = 0;
   int64_t count = 0;
@@ -190,6 +193,12 @@ struct HelloReply {
   uint64_t session = 0;
   uint64_t sessions_online = 0;  // Of the namespace.
   uint64_t resumed_tokens = 0;
+};
+struct IdentifyReply {
+  std::string name{};   // Of the principal; empty: the connection is nobody's yet.
+  std::string role{};   // "anybody", "observer", "client" or "administrator".
+  std::string proof{};  // "open", "network", "certificate", "machine", "secret" or "nothing".
+  std::optional<std::vector<std::string>> namespaces{};  // Patterns; none: all.
 };
 // The rule's terms for a token's end, if hello asked.
 struct Terms {

@@ -1,0 +1,64 @@
+// AccessList: the principals of an access file (tools/manual/security.md).
+//
+// Thread: any; immutable.
+#ifndef NOWCALLS_ACCESS_ACCESS_LIST_H_
+#define NOWCALLS_ACCESS_ACCESS_LIST_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "access/access.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::access {
+
+// SHA-256 of a secret.
+using Digest = std::array<uint8_t, 32>;
+Digest DigestOf(std::string_view secret);
+
+// An IPv4 or IPv6 network; an address mapped to IPv6 is the IPv4 address.
+struct Network {
+  std::array<uint8_t, 16> address{};
+  int prefix = 0;  // 0 .. 128, of the mapped form.
+};
+
+struct Entry {
+  Principal principal{};
+  std::vector<Digest> secrets{};            // Several while one is being replaced.
+  std::vector<std::string> certificates{};  // Names, compared byte for byte.
+  std::vector<Network> networks{};
+};
+
+class AccessList {
+ public:
+  static constexpr size_t kPrincipalsMax = 1'000;
+  static constexpr size_t kSecretsMax = 4;  // Of a principal.
+  static constexpr size_t kFileBytesMax = 1 << 20;
+
+  // All or nothing. kInvalidArgument: "FILE:LINE: principal "checkout": FIELD ...", and what to do.
+  static Result<std::shared_ptr<const AccessList>> Parse(std::string_view toml,
+                                                         const std::string& file);
+  // kInvalidArgument also if others than the file's owner may write it, or its owner is neither root
+  // nor this process's user. kIoError: it cannot be read.
+  static Result<std::shared_ptr<const AccessList>> Read(const std::string& file);
+
+  // nullptr: nobody has it. The time does not depend on how much of a secret is right.
+  const Entry* FindByDigest(const Digest& digest) const;
+  const Entry* FindByCertificate(std::string_view name) const;
+  // The longest prefix wins. `host`: an address in digits.
+  const Entry* FindByHost(std::string_view host) const;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  std::vector<Entry> entries_{};
+};
+
+}  // namespace nowcalls::access
+
+#endif  // NOWCALLS_ACCESS_ACCESS_LIST_H_

@@ -1,0 +1,62 @@
+// Gate: takes a peer for a principal, by what it shows.
+//
+// Thread: any; a value. Without a list whoever reaches the server is an administrator of all.
+#ifndef NOWCALLS_ACCESS_GATE_H_
+#define NOWCALLS_ACCESS_GATE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "access/access.h"
+#include "access/access_list.h"
+#include "net/peer.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::access {
+
+// By what a peer is known. The first that fits, from below: a secret that was shown counts most.
+enum class Proof : uint8_t {
+  kNothing,      // Role kAnybody: it may show a secret.
+  kOpen,         // There is no list.
+  kNetwork,      //
+  kCertificate,  //
+  kMachine,      // A Unix socket's peer of root or of the server's user: administrator.
+  kSecret,       //
+};
+std::string_view ProofName(Proof proof);  // "certificate"
+
+struct Identity {
+  Principal principal{};
+  Proof proof = Proof::kNothing;
+  Digest secret{};  // With kSecret.
+
+  bool known() const { return proof != Proof::kNothing; }
+};
+
+class Gate {
+ public:
+  Gate() = default;
+  explicit Gate(std::shared_ptr<const AccessList> list) : list_(std::move(list)) {}
+
+  bool open() const { return list_ == nullptr; }
+
+  // By address, certificate or credentials of the kernel.
+  Identity Greet(const net::Peer& peer) const;
+  // kPermissionDenied: wrong, without a word about what would be right. kFailedPrecondition: secrets
+  // are not taken over this connection, which anybody on its way can read. An open gate greets.
+  Result<Identity> Show(const net::Peer& peer, std::string_view secret) const;
+  // After another list came: nullopt if the peer is nobody now, or may less than before: its
+  // connection ends. Else its new identity.
+  std::optional<Identity> Again(const net::Peer& peer, const Identity& identity) const;
+
+ private:
+  std::shared_ptr<const AccessList> list_{};
+};
+
+}  // namespace nowcalls::access
+
+#endif  // NOWCALLS_ACCESS_GATE_H_
