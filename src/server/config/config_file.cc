@@ -7,12 +7,11 @@
 
 #include "base/near_name.h"
 #include "base/text.h"
+#include "base/toml_shape.h"
 #include "server/config/settings.h"
 
 namespace nowcalls::server {
 namespace {
-
-constexpr size_t kDotsMax = 4000;
 
 std::string_view ExpectedType(SettingKind kind) {
   switch (kind) {
@@ -108,44 +107,6 @@ std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKi
   return std::nullopt;
 }
 
-// All that TOML or the parser takes for the end of a line, and more: the last bytes of U+0085,
-// U+2028 and U+2029 end other characters, too.
-bool MayEndLine(char c) {
-  return (c >= '\n' && c <= '\r') || c == '\x85' || c == '\xa8' || c == '\xa9';
-}
-
-// The first byte behind the string that begins at `begin`. A string that its line does not close
-// counts as one byte.
-size_t EndOfString(std::string_view text, size_t begin) {
-  const char quote = text[begin];
-  bool escaped = false;
-  for (size_t i = begin + 1; i < text.size() && !MayEndLine(text[i]); ++i) {
-    if (text[i] == quote && !escaped) return i + 1;
-    escaped = text[i] == '\\' && quote == '"' && !escaped;
-  }
-  return begin + 1;
-}
-
-// Dots are counted before the parser sees them. Each part of a dotted key is a table within the one
-// before, and parser and destructors recurse through them: a long key would overflow the stack.
-// Strings of several lines are refused, since only a parser can tell keys from their text.
-Status CheckNesting(std::string_view text) {
-  for (const std::string_view quotes : {R"(""")", "'''"}) {
-    if (text.find(quotes) == std::string_view::npos) continue;
-    return Status::InvalidArgument(std::string(quotes) +
-                                   " begins a string of several lines, which no setting needs");
-  }
-  size_t dots = 0;
-  for (size_t i = 0; i < text.size();) {
-    const bool is_string = text[i] == '"' || text[i] == '\'';
-    dots += text[i] == '.' ? 1 : 0;
-    i = is_string ? EndOfString(text, i) : i + 1;
-  }
-  if (dots <= kDotsMax) return {};
-  return Status::InvalidArgument("more than " + std::to_string(kDotsMax) +
-                                 " dots outside of strings; the keys of settings have none");
-}
-
 }  // namespace
 
 Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::string_view text) {
@@ -153,7 +114,7 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
     return std::string(name) + ":" + std::to_string(line) + ": ";
   };
   // 1. Parse, guarded against deep nesting.
-  NOWCALLS_RETURN_IF_ERROR(CheckNesting(text).WithContext(std::string(name)));
+  NOWCALLS_RETURN_IF_ERROR(CheckTomlShape(text, "setting").WithContext(std::string(name)));
   toml::table table;
   try {
     table = toml::parse(text, name);
