@@ -30,6 +30,13 @@ std::string_view RoleName(Role role) {
   return "";
 }
 
+std::optional<Role> RoleNamed(std::string_view name) {
+  for (const Role role : {Role::kObserver, Role::kClient, Role::kAdministrator}) {
+    if (name == RoleName(role)) return role;
+  }
+  return std::nullopt;
+}
+
 bool May(const Principal& principal, const Needs& needs,
          std::optional<std::string_view> name_space) {
   if (principal.role < needs.role) return false;

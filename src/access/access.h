@@ -22,6 +22,8 @@ enum class Role : uint8_t {
   kAdministrator,  // Changes rules, ends tokens of others, makes backups.
 };
 std::string_view RoleName(Role role);  // "observer"
+// nullopt: not one that a principal may be given.
+std::optional<Role> RoleNamed(std::string_view name);
 
 // Protocols ask with the namespace of the connection's session, a hello with the one that it names.
 enum class Scope : uint8_t {
@@ -44,6 +46,8 @@ struct Principal {
   Role role = Role::kAnybody;
   // Names; with "*" at the end all names that begin so. None: every namespace.
   std::optional<std::vector<std::string>> namespaces{};
+
+  bool operator==(const Principal&) const = default;
 };
 
 // `name_space`: nullopt where it is not known yet, or the scope is the server.
@@ -53,7 +57,7 @@ bool May(const Principal& principal, const Needs& needs,
 std::string WhyNot(const Principal& principal, const Needs& needs,
                    std::optional<std::string_view> name_space);
 
-// Whoever reaches the server is an administrator of all namespaces.
+// Without an access file whoever reaches the server is an administrator of all namespaces.
 Principal PrincipalOf(const net::Peer& peer);
 
 }  // namespace nowcalls::access

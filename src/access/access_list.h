@@ -10,9 +10,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "access/access.h"
+#include "access/network.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::access {
@@ -21,42 +23,41 @@ namespace nowcalls::access {
 using Digest = std::array<uint8_t, 32>;
 Digest DigestOf(std::string_view secret);
 
-// An IPv4 or IPv6 network; an address mapped to IPv6 is the IPv4 address.
-struct Network {
-  std::array<uint8_t, 16> address{};
-  int prefix = 0;  // 0 .. 128, of the mapped form.
-};
-
 struct Entry {
   Principal principal{};
   std::vector<Digest> secrets{};            // Several while one is being replaced.
   std::vector<std::string> certificates{};  // Names, compared byte for byte.
   std::vector<Network> networks{};
+
+  bool operator==(const Entry&) const = default;
 };
 
 class AccessList {
  public:
   static constexpr size_t kPrincipalsMax = 1'000;
   static constexpr size_t kSecretsMax = 4;  // Of a principal.
+  static constexpr size_t kNamesMax = 100;  // Of its namespaces, certificates, networks, each.
   static constexpr size_t kFileBytesMax = 1 << 20;
 
-  // All or nothing. kInvalidArgument: "FILE:LINE: principal "checkout": FIELD ...", and what to do.
+  // All or nothing. kInvalidArgument: "FILE:LINE: principal 'checkout': FIELD ..." of the first
+  // mistake, with what to do, and how many more there are.
   static Result<std::shared_ptr<const AccessList>> Parse(std::string_view toml,
                                                          const std::string& file);
-  // kInvalidArgument also if others than the file's owner may write it, or its owner is neither root
-  // nor this process's user. kIoError: it cannot be read.
+  // As ReadAccessText (access/access_file.h) by the server, and Parse.
   static Result<std::shared_ptr<const AccessList>> Read(const std::string& file);
+
+  explicit AccessList(std::vector<Entry> entries) : entries_(std::move(entries)) {}
 
   // nullptr: nobody has it. The time does not depend on how much of a secret is right.
   const Entry* FindByDigest(const Digest& digest) const;
   const Entry* FindByCertificate(std::string_view name) const;
   // The longest prefix wins. `host`: an address in digits.
-  const Entry* FindByHost(std::string_view host) const;
+  const Entry* FindByHost(const std::string& host) const;
 
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  std::vector<Entry> entries_{};
+  const std::vector<Entry> entries_;
 };
 
 }  // namespace nowcalls::access

@@ -46,11 +46,12 @@ class Gate {
 
   // By address, certificate or credentials of the kernel.
   Identity Greet(const net::Peer& peer) const;
-  // kPermissionDenied: wrong, without a word about what would be right. kFailedPrecondition: secrets
-  // are not taken over this connection, which anybody on its way can read. An open gate greets.
+  // kPermissionDenied: wrong, without a word about what would be right. kFailedPrecondition:
+  // secrets are not taken over this connection, which anybody on its way can read. An open gate
+  // greets.
   Result<Identity> Show(const net::Peer& peer, std::string_view secret) const;
-  // After another list came: nullopt if the peer is nobody now, or may less than before: its
-  // connection ends. Else its new identity.
+  // After another list came: nullopt if the peer was somebody and is nobody now, is another, or may
+  // less than before: its connection ends. Else its new identity.
   std::optional<Identity> Again(const net::Peer& peer, const Identity& identity) const;
 
  private:

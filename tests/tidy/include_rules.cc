@@ -34,9 +34,9 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
         "library"}},
       {"web", {"base", "net", "access", "wire", "client"}},
       {"server",
-       {"base", "net", "wire", "ledger", "core", "engine", "node", "store", "backup", "recovery",
+       {"base", "net", "access", "wire", "ledger", "core", "engine", "node", "store", "backup", "recovery",
         "client", "web"}},
-      {"admin", {"base", "net", "wire", "ledger", "core", "store", "backup", "client"}},
+      {"admin", {"base", "net", "access", "wire", "ledger", "core", "store", "backup", "client"}},
       {"bench", {"base", "net", "wire", "client"}},
   };
   return matrix;
@@ -92,7 +92,8 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"systemd/", {"server"}},
       {"CLI/", {"base", "tools", "server", "admin", "bench", "command"}},
       {"absl/", {"core", "engine", "backup", "admin"}},
-      {"toml++/", {"server"}},
+      {"openssl/", {"net", "access"}},
+      {"toml++/", {"access", "server"}},
       {"doctest/", {}},
       {"benchmark/", {}},
   };
