@@ -26,6 +26,7 @@
 #include "nowcalls_version.h"
 #include "recovery/machine_clock.h"
 #include "recovery/recovery.h"
+#include "server/access/access_file_watch.h"
 #include "server/config/files.h"
 #include "server/log/logging.h"
 #include "server/loop/address_hold.h"
@@ -225,7 +226,7 @@ std::string OwnSocket(const ServerConfig& config) {
 Status CheckBackupName(const std::string& to, const ServerConfig& config,
                        const PortFile& port_file) {
   NOWCALLS_RETURN_IF_ERROR(port_file.CheckIsNot(to));
-  std::vector<std::string> needed = {config.config_file, OwnSocket(config)};
+  std::vector<std::string> needed = {config.config_file, config.access_file, OwnSocket(config)};
   for (const RuleFile& file : config.rules) needed.push_back(file.path);
   for (const std::string& name : needed) {
     if (!IsSameName(to, name)) continue;
@@ -315,6 +316,8 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   LogBeginning(config, rules);
   // 1. Before the ledger is touched: all mistakes that can be found so early.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
+  Result<AccessListPtr> access = ReadAccess(config);
+  if (!access.ok()) return access.status();
   // The lock, before the address: a second server of this ledger names the first, and ends.
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
@@ -351,6 +354,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
         return (*store)->Close();
       },
       &board, std::move(again), options.additions);
+  server.PutAccessInForce(*std::move(access));
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());

@@ -18,6 +18,7 @@
 #include "base/shown_text.h"
 #include "base/standard_descriptors.h"
 #include "nowcalls_version.h"
+#include "server/access/access_file_watch.h"
 #include "server/additions.h"
 #include "server/bootstrap.h"
 #include "server/config/config.h"
@@ -89,6 +90,10 @@ int RunCommandLine(int argc, const char* const* argv, const ServeOptions& option
     return kExitUsage;
   }
   if (checks) {
+    if (const Status wrong = ReadAccess(invocation->config).status(); !wrong.ok()) {
+      PrintError(wrong.message());
+      return kExitUsage;
+    }
     for (const std::string& warning : invocation->warnings) PrintError("warning: " + warning);
     return Print(DescribeSettings(*invocation) + DescribeRules(rules) +
                  "The configuration is valid.\n");

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "access/gate.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/counted.h"
@@ -39,9 +40,9 @@ net::SocketBatch::Means MeansOf(const ServerConfig& config) {
                             : net::SocketBatch::Means::kBest;
 }
 
-// A look at a rule file, or at the configuration, may take long: a huge file, a file server that is
-// gone. Nothing depends on it any more. But its thread uses memory that would be destroyed now, and
-// libuv would wait for it.
+// A look at a rule file, the access file or the configuration may take long: a huge file, a file
+// server that is gone. Nothing depends on it any more. But its thread uses memory that would be
+// destroyed now, and libuv would wait for it.
 [[noreturn]] void LeaveLookBehind() {
   LogAt(Severity::kInfo, "closed in good order; a look at a file is left unfinished");
   ExitNow(kExitOk);
@@ -76,6 +77,12 @@ Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledg
                     }}),
       backups_(std::move(make_backup), &engine_, clock, &log_),
       rules_(&config_, &engine_, clock, &ledger->rule_sources),
+      access_(
+          config.access_file,
+          [this](const AccessListPtr& list) { engine_.SetAccess(access::Gate(list)); },
+          [this](LogLevel level, LogTopic topic, const std::string& text, const LogFields& fields) {
+            log_.Write(level, topic, text, fields, Now());
+          }),
       config_watch_(
           again_.read ? config.config_file : std::string(), again_.read,
           [this](const Result<Invocation>& read, bool asked) { OnConfigRead(read, asked); }) {}
@@ -96,6 +103,7 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
   scans_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
   hooks_.Start(&loop_);
   rules_.Watch(&loop_);
+  access_.Start(&loop_);
   config_watch_.Start(&loop_);
   std::vector<std::string> addresses;
   for (const auto& listener : listeners) addresses.push_back(listener->address().ToString());
@@ -168,8 +176,9 @@ void Server::ReportNoRing() {
 void Server::OnSignal(int signal) {
   if (signal == SIGHUP) {
     if (turn_.ending()) return;
-    // Both, though both are watched: an operator who asks gets an answer in the log.
+    // All, though all are watched: an operator who asks gets an answer in the log.
     rules_.ReloadAll();
+    access_.ReadNow();
     if (again_.read) config_watch_.ReadNow();
     return;
   }
@@ -225,6 +234,7 @@ void Server::BeginEnd() {
   turn_.End();
   peers_.StopReading();
   rules_.StopWatching();
+  access_.Stop();
   backups_.End();
 }
 
@@ -241,7 +251,7 @@ void Server::EndIsLate() {
 }
 
 void Server::CloseHandles() {
-  if (!rules_.idle() || !config_watch_.idle()) LeaveLookBehind();
+  if (!rules_.idle() || !access_.idle() || !config_watch_.idle()) LeaveLookBehind();
   // Threads are joined, and handles closed; uv_run returns when the last one is.
   commits_.Stop();
   scans_->Stop();

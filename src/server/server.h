@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -24,6 +25,7 @@
 #include "node/turn.h"
 #include "nowcalls/status.h"
 #include "recovery/recovery.h"
+#include "server/access/access_file_watch.h"
 #include "server/additions.h"
 #include "server/commit/commit_pump.h"
 #include "server/config/config.h"
@@ -64,6 +66,9 @@ class Server final : public engine::Driver, private node::Io {
   // As ConfiguredRules::PutInForce, durable on return; or a code of the store. REQUIRES: before
   // Start.
   Status PutRulesInForce(std::vector<LoadedRuleFile> files);
+
+  // The principals of the access file; nullptr: there is none. REQUIRES: before Start.
+  void PutAccessInForce(AccessListPtr list) { access_.PutInForce(std::move(list)); }
 
   // Handles signals and accepts, once Run runs.
   void Start(std::vector<std::unique_ptr<Listener>> listeners);
@@ -130,6 +135,7 @@ class Server final : public engine::Driver, private node::Io {
   std::optional<ScanThread> scans_;  // None before Start.
   Backups backups_;
   ConfiguredRules rules_;
+  AccessFileWatch access_;
   ConfigWatch config_watch_;
 
   bool no_ring_reported_ = false;

@@ -214,6 +214,11 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
   return Status::Ok();
 }
 
+// Whether all of `addresses` may be listened on.
+bool MayListenOn(const ServerConfig& config, const std::vector<net::SocketAddress>& addresses) {
+  return config.insecure_listen || std::all_of(addresses.begin(), addresses.end(), net::IsLoopback);
+}
+
 // Refuses an address that other machines can reach. `danger`: what they could do there.
 Status CheckAddress(const Invocation& invocation, const char* setting, const HostPort& name,
                     const char* danger) {
@@ -222,12 +227,11 @@ Status CheckAddress(const Invocation& invocation, const char* setting, const Hos
   if (!addresses.ok()) {
     return Status::InvalidArgument(addresses.status().message()).WithContext(origin);
   }
-  const bool loopback = std::all_of(addresses->begin(), addresses->end(), net::IsLoopback);
-  if (invocation.config.insecure_listen || loopback) return Status::Ok();
+  if (MayListenOn(invocation.config, *addresses)) return Status::Ok();
   return Status::InvalidArgument(
       origin + ": " + name.ToString() +
-      " can be reached from other machines, and there is no authentication yet: whoever connects " +
-      danger + ". Listen on 127.0.0.1 or [::1], or add " +
+      " can be reached from other machines, and without --access and --tls-cert whoever connects " +
+      danger + ". Add both, listen on 127.0.0.1 or [::1], or add " +
       "--insecure-listen if everybody on that network may do so");
 }
 

@@ -49,6 +49,7 @@ struct ServerConfig {
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
   std::vector<std::string> http_hosts;  // More names under which HTTP answers.
   web::SentinelDashboardOptions sentinel;
+  std::string access_file;  // Of principals; empty: whoever connects is an administrator.
   std::string port_file;    // Empty: none.
   std::string config_file;  // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";

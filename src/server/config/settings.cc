@@ -123,6 +123,11 @@ Status ParsePortFile(const std::string& text, ServerConfig* config) {
   return Status::Ok();
 }
 
+Status ParseAccess(const std::string& text, ServerConfig* config) {
+  config->access_file = text;
+  return Status::Ok();
+}
+
 Status ParseDurability(const std::string& text, ServerConfig* config) {
   constexpr std::string_view kPrefix = "interval:";
   store::Durability mode = store::Durability::kSync;
@@ -263,10 +268,15 @@ void AddServing(std::vector<Setting>* table) {
   listen.set = ParseListen;
   listen.get = ShowListen;
   table->push_back(std::move(listen));
-  table->push_back(
-      Switch("insecure-listen", kServing, "Allow an address that other machines can reach.",
-             "The server authenticates nobody yet; see [security](operating.md#security).",
-             &Config::insecure_listen));
+  table->push_back(Switch("insecure-listen", kServing,
+                          "Allow an address that other machines can reach.",
+                          "Not needed with `--access` and TLS; see [security](security.md).",
+                          &Config::insecure_listen));
+  table->push_back(Text("access", kServing, "FILE", "Let in whom this file of principals names.",
+                        "TOML. It is read again when it changes, and on SIGHUP; a faulty one keeps "
+                        "the principals of before, and fails a start. Without it whoever connects "
+                        "may do everything. See [security](security.md).",
+                        ParseAccess, [](const Config& c) { return c.access_file; }));
   table->push_back(Switch("no-io-uring", kServing,
                           "Use one system call for each socket instead of io_uring.",
                           "See [sockets](operating.md#sockets).", &Config::no_io_uring));

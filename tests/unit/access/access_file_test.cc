@@ -139,7 +139,7 @@ TEST_CASE("a secret that was written in place of its digest is not shown") {
   const std::string unquoted = ProblemOf(Client("a", "secret_sha256 = ncs_mine\n"));
   CHECK(unquoted.starts_with("f:4: not valid TOML: "));
   CHECK(unquoted.find("mine") == std::string::npos);
-  for (const std::string& key : {"secret", "password"}) {
+  for (const std::string key : {"secret", "password"}) {
     for (const std::string& problem : ProblemsOf(Client("a", key + " = \"ncs_mine\"\n"))) {
       CHECK(problem.find("ncs_") == std::string::npos);
     }

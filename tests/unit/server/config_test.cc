@@ -346,6 +346,14 @@ TEST_CASE("a switch takes no other value than true, so that false cannot mean tr
   CHECK(Read({"--insecure-listen", "--listen", "0.0.0.0:1"}).ok());
 }
 
+TEST_CASE("the access file is a path, and none unless told") {
+  CHECK(Read({})->config.access_file.empty());
+  CHECK(Read({"--access", "a.toml"})->config.access_file == "a.toml");
+  CHECK(Read({}, {{"NOWCALLS_ACCESS", "b.toml"}})->config.access_file == "b.toml");
+  // Without TLS secrets could be read on their way.
+  CHECK_FALSE(Read({"--access", "a.toml", "--listen", "0.0.0.0:18730"}).ok());
+}
+
 TEST_CASE("an address that is not loopback needs the insecure switch") {
   const std::string error = ErrorOf(Read({"--listen", "0.0.0.0:18730"}));
   CHECK(error.starts_with("flag --listen: 0.0.0.0:18730 can be reached from other machines"));
