@@ -118,6 +118,7 @@ TEST_CASE("the sentinel target holds on its seeds and its corpus") {
 TEST_CASE("the ledger target holds on its seeds and its corpus") { Replay("ledger", FuzzLedger); }
 TEST_CASE("the rules target holds on its seeds and its corpus") { Replay("rules", FuzzRules); }
 TEST_CASE("the config target holds on its seeds and its corpus") { Replay("config", FuzzConfig); }
+TEST_CASE("the access target holds on its seeds and its corpus") { Replay("access", FuzzAccess); }
 TEST_CASE("the log target holds on its seeds and its corpus") { Replay("log", FuzzLog); }
 TEST_CASE("the http target holds on its seeds and its corpus") { Replay("http", FuzzHttp); }
 

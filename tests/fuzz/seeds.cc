@@ -211,6 +211,17 @@ std::vector<std::string> ConfigSeeds() {
   };
 }
 
+std::vector<std::string> AccessSeeds() {
+  return {
+      testing::ReadFileToString(NOWCALLS_SOURCE_DIR "/data/access/sample.toml"),
+      "[[principal]]\nname = 'a'\nrole = 'client'\nnamespaces = ['*']\nnetworks = '::/0'\n",
+      "principal = [{name = \"a\", role = \"observer\", certificates = [\"x\"]}]\n",
+      ("[[principal]]\nname = \"\\u00e9\"\nrole = \"administrator\" # \u00e9\nsecret_sha256 = '" +
+       std::string(64, '7') + "' # s\n"),
+      "[[principal]]\nname = 7\nnetworks = ['10.0.0.1/8', '10.0.0.0/33']\n[principal.x]\n",
+  };
+}
+
 std::vector<std::string> LogSeeds() {
   using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
   // Three records; some that fill blocks, or end just before and behind the end of one; numbers
@@ -290,6 +301,7 @@ std::vector<std::string> SeedsOf(std::string_view target) {
   if (target == "ledger") return LedgerSeeds();
   if (target == "rules") return RulesSeeds();
   if (target == "config") return ConfigSeeds();
+  if (target == "access") return AccessSeeds();
   if (target == "log") return LogSeeds();
   if (target == "http") return HttpSeeds();
   return {};

@@ -22,13 +22,15 @@ void FuzzLedger(std::string_view input);
 void FuzzRules(std::string_view input);
 // A configuration file, or flags and variables, by the first byte.
 void FuzzConfig(std::string_view input);
+// An access file.
+void FuzzAccess(std::string_view input);
 // A log: records that are damaged afterwards, or any bytes, by the first byte.
 void FuzzLog(std::string_view input);
 // A request of HTTP, and a name of what it shows: see http_target.cc.
 void FuzzHttp(std::string_view input);
 
 inline constexpr std::string_view kTargets[] = {"wire",   "sentinel", "ledger", "rules",
-                                                "config", "log",      "http"};
+                                                "config", "access",   "log",    "http"};
 
 // Inputs to begin with, made of the golden vectors and the sample files; and those that once
 // failed.
