@@ -26,11 +26,14 @@ class Channel {
 
   virtual Received Receive(std::string_view from_socket) = 0;
 
-  // Returns the bytes for the socket, valid until the next Send or Close.
+  // Returns the bytes for the socket, valid until the next Send, Close or Trim.
   virtual std::string_view Send(std::string_view from_protocol) = 0;
 
   // The last Send. Returns the channel's last bytes for the socket.
   virtual std::string_view Close() = 0;
+
+  // Ends all views, and frees the memory behind them.
+  virtual void Trim() {}
 
   // Why the channel failed, for a person.
   virtual std::string error() const = 0;

@@ -65,7 +65,36 @@ Result<Socket> Socket::Connect(const Endpoint& server, int64_t deadline_ms, cons
   // Without it small requests may wait for earlier answers; a failure only costs speed.
   setsockopt(connected->fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   connected->channel_ = std::move(channel);
+  if (connected->channel_->shakes_hands()) {
+    const Status shaken = connected->ShakeHands(deadline_ms);
+    if (!shaken.ok()) return Status::Unavailable(shaken.message());
+  }
   return connected;
+}
+
+// The client's end speaks first.
+Status Socket::ShakeHands(int64_t deadline_ms) {
+  const auto failed = [](const std::string& why) {
+    return Status::Unavailable("the TLS handshake failed: " + why);
+  };
+  char chunk[16 * 1024];
+  std::string_view arrived;
+  for (;;) {
+    const auto received = channel_->Receive(arrived);
+    const Status sent = SendAll(received.reply, deadline_ms);
+    if (received.failed) return failed(channel_->error());
+    if (!sent.ok()) return failed(sent.message());
+    if (!received.bytes.empty()) return failed("it sends bytes before it was asked");
+    if (!channel_->shakes_hands()) return Status::Ok();
+    ssize_t size = 0;
+    while ((size = recv(fd_, chunk, sizeof(chunk), 0)) < 0) {
+      const bool none = errno == EAGAIN || errno == EWOULDBLOCK;
+      if (!none && errno != EINTR) return failed(ErrorText(errno));
+      if (none && !WaitFor(fd_, POLLIN, deadline_ms)) return failed(ErrorText(ETIMEDOUT));
+    }
+    if (size == 0) return failed("the connection was closed; does the server speak TLS?");
+    arrived = {chunk, static_cast<size_t>(size)};
+  }
 }
 
 // Happy eyeballs (RFC 8305): starts the addresses one after the other, at most 250 ms apart, and

@@ -21,8 +21,9 @@ namespace nowcalls::net {
 
 class Socket {
  public:
-  // Takes the first address that answers, dialled as in RFC 8305. The deadline includes the lookup.
-  // kUnavailable: why the last address failed, without the server's name.
+  // Takes the first address that answers, dialled as in RFC 8305. The deadline includes the lookup
+  // and the channel's handshake. kUnavailable: why the last address, or the handshake, failed,
+  // without the server's name.
   static Result<Socket> Connect(const Endpoint& server, int64_t deadline_ms,
                                 const Lookup& lookup = getaddrinfo,
                                 std::unique_ptr<Channel> channel = PlainChannel::Make());
@@ -60,6 +61,7 @@ class Socket {
   // Without a channel.
   static Result<Socket> ConnectToFirst(std::span<const SocketAddress> addresses,
                                        int64_t deadline_ms);
+  Status ShakeHands(int64_t deadline_ms);
   Status SendAll(std::string_view for_socket, int64_t deadline_ms) const;
 
   int fd_;

@@ -1,4 +1,4 @@
-// TLS on both sides, by OpenSSL with memory BIOs: channels do no I/O.
+// TLS on both sides, by OpenSSL; channels do no I/O.
 //
 // Thread: contexts any, immutable; a channel as channel.h says. TLS 1.3, 1.2 by choice; no tickets,
 // no session cache, no renegotiation: each connection shows its certificate.
@@ -28,13 +28,14 @@ struct TlsServerFiles {
 
 class TlsServer {
  public:
-  // kInvalidArgument: which file, and what is wrong with it (no PEM, key of another certificate ...).
-  // kIoError: a file cannot be read.
+  // kInvalidArgument: which file, and what is wrong with it (no PEM, key of another certificate
+  // ...). kIoError: a file cannot be read. A certificate that has ended is loaded.
   static Result<std::shared_ptr<const TlsServer>> Load(const TlsServerFiles& files);
   ~TlsServer();
 
   std::unique_ptr<Channel> MakeChannel() const;
-  int64_t ends_at_s() const;  // Unix time at which the first certificate of the chain ends.
+  int64_t ends_at_s() const;  // Unix time at which the server's certificate ends; it may be past.
+  const std::string& names() const;  // Of that certificate, for people.
 
  private:
   struct Impl;
@@ -55,8 +56,9 @@ class TlsClient {
   static Result<std::shared_ptr<const TlsClient>> Load(const TlsClientFiles& files);
   ~TlsClient();
 
-  // `host`: a name or an address in digits, which the certificate must have. The channel has a
-  // first reply before it received anything: call Receive("") once.
+  // `host`: a name or an address in digits, which the certificate must have. REQUIRES: not empty,
+  // if there is no server_name. The channel has a first reply before it received anything: call
+  // Receive("") once.
   std::unique_ptr<Channel> MakeChannel(const std::string& host) const;
 
  private:
@@ -65,8 +67,8 @@ class TlsClient {
   std::unique_ptr<Impl> impl_;
 };
 
-// A server's channel that is TLS if the first byte is 0x16, else plain. `plain`: false: plain bytes
-// fail the channel, whose error says so. `tls` nullptr: TLS fails it.
+// A server's channel that is TLS if the first byte is 0x16, else plain; until then it shakes hands.
+// `plain`: false: plain bytes fail the channel, whose error says so. `tls` nullptr: TLS fails it.
 std::unique_ptr<Channel> MakeChannelByFirstByte(std::shared_ptr<const TlsServer> tls, bool plain);
 
 }  // namespace nowcalls::net

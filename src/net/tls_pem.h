@@ -1,0 +1,26 @@
+// PEM files of certificates and keys.
+//
+// Thread: any; blocking, but not on pipes. Errors name the file. kIoError: it cannot be read.
+// kInvalidArgument: what is wrong with it.
+#ifndef NOWCALLS_NET_TLS_PEM_H_
+#define NOWCALLS_NET_TLS_PEM_H_
+
+#include <string>
+#include <vector>
+
+#include "net/tls_handles.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::net {
+
+// At least one, in the order of the file.
+Result<std::vector<Certificate>> ReadCertificates(const std::string& file);
+// Without a passphrase.
+Result<PrivateKey> ReadKey(const std::string& file);
+
+// The reason of OpenSSL's last failure.
+std::string LastTlsError();
+
+}  // namespace nowcalls::net
+
+#endif  // NOWCALLS_NET_TLS_PEM_H_
