@@ -75,6 +75,13 @@ std::optional<ConnectionId> Engine::OnConnect(net::Peer peer, Instant now) {
   return impl_->connections.Add(std::move(peer), std::move(principal))->id;
 }
 
+void Engine::OnIdentity(ConnectionId id, const net::Peer& peer, Instant now) {
+  impl_->batches.SetNow(now);
+  Connection* connection = impl_->connections.GetUsed(id);
+  connection->peer = peer;
+  connection->principal = impl_->options.identify(peer);
+}
+
 void Engine::OnBytes(ConnectionId id, std::string_view bytes, Instant now) {
   impl_->batches.SetNow(now);
   Connection* connection = impl_->connections.GetUsed(id);

@@ -41,12 +41,15 @@
 
 namespace nowcalls::engine {
 
+struct TlsCounters;
+
 struct EngineOptions {
   Limits limits;
   std::string version;                      // As told by hello and info.
   std::string durability;                   // As told by info: "sync", "interval:50", "none".
   std::string data_dir;                     // As told by info.
   std::string expire_strategy = "default";  // As told by info: "default", "strict".
+  const TlsCounters* tls = nullptr;         // As told by info; nullptr: zeros.
   std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
 };
 
@@ -59,6 +62,9 @@ class Engine {
   // The peer's name is for logs, and shows a session without a client id. nullopt: connections_max
   // are open; close the socket.
   std::optional<ConnectionId> OnConnect(net::Peer peer, Instant now);
+  // A handshake is done: `peer` has `encrypted` and `certificate`, and else is what it was. Before
+  // the first OnBytes.
+  void OnIdentity(ConnectionId id, const net::Peer& peer, Instant now);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
   // The peer sends no more but may still read. Closes once its requests are answered; acquires that
   // wait are dropped unanswered.

@@ -241,6 +241,24 @@ constexpr auto kSweepFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.sweep.keys); }},
 });
 
+// The value of a member of TlsCounters.
+template <auto kMember>
+Value Tls(const Source& s) {
+  static constexpr TlsCounters kNone;
+  return (s.options.tls != nullptr ? *s.options.tls : kNone).*kMember;
+}
+
+constexpr auto kTlsFigures = std::to_array<Figure>({
+    {{"tls.certificate_ends_at", kGauge, "s",
+      "end of the server's certificate in seconds since 1970; 0: TLS is off"},
+     Tls<&TlsCounters::certificate_ends_at_s>},
+    {{"tls.handshakes", kCounter, "", "handshakes that were done"}, Tls<&TlsCounters::handshakes>},
+    {{"tls.handshakes_failed", kCounter, "",
+      "connections to the port that failed before theirs was done, or were plain against "
+      "`--plain`"},
+     Tls<&TlsCounters::failed>},
+});
+
 constexpr auto kSettingsFigures = std::to_array<Figure>({
     {{"settings.expire_strategy", kText, "", "`default` or `strict`"},
      [](const Source& s) -> Value { return s.options.expire_strategy; }},
@@ -338,7 +356,7 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
 });
 
 constexpr auto kFigures = Joined(kServerFigures, kLedgerFigures, kCountsFigures, kTotalsFigures,
-                                 kSweepFigures, kSettingsFigures, kLimitsFigures);
+                                 kSweepFigures, kTlsFigures, kSettingsFigures, kLimitsFigures);
 
 constexpr auto kFigureInfos = [] {
   std::array<wire::FigureInfo, kFigures.size()> infos{};

@@ -25,6 +25,12 @@ struct SweepCounters {  // Since the server started.
   uint64_t keys = 0;    // Found by them.
 };
 
+struct TlsCounters {                  // Of the token port, since the server started; the driver's.
+  int64_t certificate_ends_at_s = 0;  // Unix time; 0: TLS is off.
+  uint64_t handshakes = 0;            // That were done.
+  uint64_t failed = 0;
+};
+
 struct FigureSource {
   const core::Core& core;
   const EngineOptions& options;
