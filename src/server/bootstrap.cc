@@ -31,6 +31,7 @@
 #include "server/log/logging.h"
 #include "server/loop/address_hold.h"
 #include "server/loop/listener.h"
+#include "server/loop/tls_port.h"
 #include "server/port_file.h"
 #include "server/server.h"
 #include "server/service_manager.h"
@@ -277,10 +278,11 @@ Result<std::vector<std::unique_ptr<Listener>>> BindAll(const ServerConfig& confi
   return listeners;
 }
 
-std::string AddressesOf(std::span<const std::unique_ptr<Listener>> listeners) {
+std::string AddressesOf(std::span<const std::unique_ptr<Listener>> listeners, bool tls) {
   std::string addresses;
   for (const auto& listener : listeners) {
     addresses += (addresses.empty() ? "" : " and ") + listener->address().ToString();
+    if (tls && !listener->address().is_unix()) addresses += " (TLS)";
   }
   return addresses;
 }
@@ -318,6 +320,9 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   Result<AccessListPtr> access = ReadAccess(config);
   if (!access.ok()) return access.status();
+  const Result<TlsContext> tls = LoadTls(config);
+  if (!tls.ok()) return tls.status();
+  if (*tls != nullptr) LogAt(Severity::kInfo, DescribeTls(**tls));
   // The lock, before the address: a second server of this ledger names the first, and ends.
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
@@ -353,7 +358,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
         port_file.Remove();
         return (*store)->Close();
       },
-      &board, std::move(again), options.additions);
+      &board, std::move(again), options.additions, *tls);
   server.PutAccessInForce(*std::move(access));
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
@@ -364,7 +369,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   holds.clear();
   const uint16_t port = listeners->front()->address().tcp.port;
   const std::vector<std::string> own_addresses = OwnAddresses(*listeners);
-  const std::string addresses = AddressesOf(*listeners);
+  const std::string addresses = AddressesOf(*listeners, *tls != nullptr);
   // Grace counts from here: no client could come back while the disk took the rules.
   ledger->core->Begin(clock.Now());
   server.Start(*std::move(listeners));

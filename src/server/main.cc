@@ -24,6 +24,7 @@
 #include "server/config/config.h"
 #include "server/config/settings_page.h"
 #include "server/log/logging.h"
+#include "server/loop/tls_port.h"
 #include "server/rules/rule_files.h"
 #include "store/disk/ledger_files.h"
 #include "store/version.h"
@@ -92,6 +93,10 @@ int RunCommandLine(int argc, const char* const* argv, const ServeOptions& option
   if (checks) {
     if (const Status wrong = ReadAccess(invocation->config).status(); !wrong.ok()) {
       PrintError(wrong.message());
+      return kExitUsage;
+    }
+    if (const auto tls = LoadTls(invocation->config); !tls.ok()) {
+      PrintError(tls.status().message());
       return kExitUsage;
     }
     for (const std::string& warning : invocation->warnings) PrintError("warning: " + warning);

@@ -21,12 +21,14 @@ namespace {
 // its group.
 constexpr int64_t kSameSignalMs = 500;
 
-engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
+engine::EngineOptions MakeEngineOptions(const ServerConfig& config,
+                                        const engine::TlsCounters* tls) {
   return {.limits = config.core.limits,
           .version = NOWCALLS_VERSION,
           .durability = config.durability.ToString(),
           .data_dir = config.data_dir,
-          .expire_strategy = config.expire_strategy_name};
+          .expire_strategy = config.expire_strategy_name,
+          .tls = tls};
 }
 
 std::string Joined(const std::vector<std::string>& names) {
@@ -53,7 +55,7 @@ net::SocketBatch::Means MeansOf(const ServerConfig& config) {
 Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
                const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
                std::function<Status()> close_store, web::Board* board, ConfigAgain again,
-               Additions* additions)
+               Additions* additions, TlsContext tls)
     : config_(config),
       again_(std::move(again)),
       clock_(clock),
@@ -62,12 +64,13 @@ Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledg
       board_(board),
       additions_(additions),
       log_(config.core.limits),
-      engine_(MakeEngineOptions(config), ledger->core.get(), this, clock->Now()),
+      engine_(MakeEngineOptions(config, &tls_counters_), ledger->core.get(), this, clock->Now()),
       turn_(&engine_, clock, this),
       hooks_({.polled = [this] { BeginTurn(); },
               .before_poll = [this] { DoTurn(); },
               .on_signal = [this](int signal) { OnSignal(signal); }}),
-      peers_(config.core.limits, MeansOf(config), &engine_, clock, &log_),
+      tls_(&config_, std::move(tls), &tls_counters_),
+      peers_(config.core.limits, MeansOf(config), &engine_, clock, &log_, &tls_),
       commits_(&config_, clock, store, board,
                {.durable = [this] { turn_.OnDurable(); },
                 .closed = [this] { turn_.OnClosed(); },
@@ -105,6 +108,7 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
   rules_.Watch(&loop_);
   access_.Start(&loop_);
   config_watch_.Start(&loop_);
+  tls_.Watch(&loop_);
   std::vector<std::string> addresses;
   for (const auto& listener : listeners) addresses.push_back(listener->address().ToString());
   peers_.Start(&loop_, std::move(listeners));
@@ -179,6 +183,7 @@ void Server::OnSignal(int signal) {
     // All, though all are watched: an operator who asks gets an answer in the log.
     rules_.ReloadAll();
     access_.ReadNow();
+    tls_.ReadNow();
     if (again_.read) config_watch_.ReadNow();
     return;
   }
@@ -235,6 +240,7 @@ void Server::BeginEnd() {
   peers_.StopReading();
   rules_.StopWatching();
   access_.Stop();
+  tls_.StopWatching();
   backups_.End();
 }
 
@@ -251,7 +257,9 @@ void Server::EndIsLate() {
 }
 
 void Server::CloseHandles() {
-  if (!rules_.idle() || !access_.idle() || !config_watch_.idle()) LeaveLookBehind();
+  if (!rules_.idle() || !access_.idle() || !config_watch_.idle() || !tls_.idle()) {
+    LeaveLookBehind();
+  }
   // Threads are joined, and handles closed; uv_run returns when the last one is.
   commits_.Stop();
   scans_->Stop();

@@ -34,6 +34,7 @@
 #include "server/loop/listener.h"
 #include "server/loop/loop_hooks.h"
 #include "server/loop/peers.h"
+#include "server/loop/tls_port.h"
 #include "server/rules/configured_rules.h"
 #include "server/rules/rule_files.h"
 #include "server/service_manager.h"
@@ -54,11 +55,11 @@ struct ConfigAgain {
 class Server final : public engine::Driver, private node::Io {
  public:
   // `ledger`, `clock`, `store`, `board` and `additions` outlive the server. `make_backup` runs on
-  // the backup thread, `close_store` on the commit thread.
+  // the backup thread, `close_store` on the commit thread. `tls`: of LoadTls.
   Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
          const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
          std::function<Status()> close_store, web::Board* board, ConfigAgain again,
-         Additions* additions);
+         Additions* additions, TlsContext tls);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -125,11 +126,13 @@ class Server final : public engine::Driver, private node::Io {
   Additions* const additions_;
   ServiceManager service_;
   ServerLog log_;
+  engine::TlsCounters tls_counters_;
   engine::Engine engine_;
   node::Turn turn_;
 
   uv_loop_t loop_{};
   LoopHooks hooks_;
+  TlsPort tls_;
   Peers peers_;
   CommitPump commits_;
   std::optional<ScanThread> scans_;  // None before Start.

@@ -34,8 +34,8 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
         "library"}},
       {"web", {"base", "net", "access", "wire", "client"}},
       {"server",
-       {"base", "net", "access", "wire", "ledger", "core", "engine", "node", "store", "backup", "recovery",
-        "client", "web"}},
+       {"base", "net", "access", "wire", "ledger", "core", "engine", "node", "store", "backup",
+        "recovery", "client", "web"}},
       {"admin", {"base", "net", "access", "wire", "ledger", "core", "store", "backup", "client"}},
       {"bench", {"base", "net", "wire", "client"}},
   };

@@ -12,6 +12,7 @@
 #include "server/config/config_file.h"
 #include "server/config/files.h"
 #include "server/config/settings.h"
+#include "server/config/tls_settings.h"
 
 namespace nowcalls::server {
 namespace {
@@ -308,6 +309,7 @@ Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Envir
   // Checks of several settings, once all have their values.
   NOWCALLS_RETURN_IF_ERROR(CheckListen(invocation));
   NOWCALLS_RETURN_IF_ERROR(CheckDiskFree(invocation));
+  NOWCALLS_RETURN_IF_ERROR(CheckTlsSettings(invocation.config));
   WarnOfUnknown(env, &invocation);
   return invocation;
 }

@@ -14,8 +14,10 @@
 #include <string_view>
 #include <vector>
 
+#include "access/network.h"
 #include "base/host_port.h"
 #include "core/options.h"
+#include "net/tls.h"
 #include "nowcalls/status.h"
 #include "server/log/log_line.h"
 #include "store/rocks/rocks_store.h"
@@ -41,10 +43,20 @@ struct DurabilityChoice {
   std::string ToString() const;
 };
 
+// Whose connections to the port may be plain.
+struct PlainChoice {
+  // "off", "loopback", networks; empty: all where TLS is off, else those of this machine.
+  std::vector<std::string> values;
+  bool loopback = false;
+  std::vector<access::Network> networks;
+};
+
 struct ServerConfig {
   // At least one. Port 0: the system picks one.
   std::vector<HostPort> listen{{"127.0.0.1", 18730}};
-  bool insecure_listen = false;         // Allows an address that is not loopback.
+  bool insecure_listen = false;  // Allows an address that is not loopback.
+  net::TlsServerFiles tls;       // An empty certificate: TLS is off.
+  PlainChoice plain;
   bool no_io_uring = false;             // Each socket has system calls of its own.
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
   std::vector<std::string> http_hosts;  // More names under which HTTP answers.

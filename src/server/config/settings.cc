@@ -10,6 +10,7 @@
 #include "net/address.h"
 #include "server/config/http_settings.h"
 #include "server/config/setting_values.h"
+#include "server/config/tls_settings.h"
 
 namespace nowcalls::server {
 namespace {
@@ -511,6 +512,7 @@ const std::vector<Setting>& Settings() {
   static const std::vector<Setting> table = [] {
     std::vector<Setting> made;
     AddServing(&made);
+    AddTlsSettings(&made);
     AddSentinel(&made);
     AddLedger(&made);
     AddLogging(&made);

@@ -52,10 +52,14 @@ void PeerSocket::Received(ssize_t result, std::string_view bytes) {
 }
 
 void PeerSocket::Take(std::string_view from_socket) {
+  const bool shook = channel_->shakes_hands();
   const net::Channel::Received received = channel_->Receive(from_socket);
   // Bytes of the channel's own, as of a handshake, may leave before any reply.
   Keep(received.reply);
-  if (!received.bytes.empty()) owner_->OnBytes(id_, received.bytes);
+  if (shook) owner_->OnHandshake(id_, *channel_);
+  // Whoever the peer has proved to be may not be welcome.
+  if (!received.bytes.empty() && state_ == State::kOpen) owner_->OnBytes(id_, received.bytes);
+  channel_->Trim();
   if (!received.failed || state_ == State::kClosed) return;
   // A channel that failed gives no more bytes; replies before the fault still leave.
   owner_->OnFailed(id_, channel_->error());
@@ -75,6 +79,7 @@ void PeerSocket::Sent(ssize_t result, std::string_view bytes) {
   if (result < 0 && !IsAgain(result)) return CloseNow();
   if (result > 0) bytes.remove_prefix(static_cast<size_t>(result));
   Keep(bytes);
+  channel_->Trim();
 }
 
 void PeerSocket::Keep(std::string_view for_socket) {
@@ -138,10 +143,7 @@ void PeerSocket::OnEvents(bool error, int events) {
   }
   // Bytes that came before the error are received first, if the kernel still has them.
   if ((seen & UV_WRITABLE) != 0 && kept_left() > 0 && !(error && reads())) SendKept();
-  if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
-    readable_ = true;
-    owner_->OnReadable(this);
-  }
+  if ((seen & UV_READABLE) != 0 && reads() && !readable_) readable_ = owner_->OnReadable(this);
 }
 
 void PeerSocket::SendKept() {

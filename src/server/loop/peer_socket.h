@@ -31,8 +31,11 @@ class PeerSocket final : public net::SocketTurn::Socket {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The socket has input; the owner receives in this turn (net/socket_turn.h).
-    virtual void OnReadable(PeerSocket* socket) = 0;
+    // The socket has input. True: the owner receives in this turn (net/socket_turn.h); false: it
+    // asks again in the next one.
+    virtual bool OnReadable(PeerSocket* socket) = 0;
+    // Bytes came while the channel shook hands; it may have done so, or failed.
+    virtual void OnHandshake(engine::ConnectionId id, const net::Channel& channel) = 0;
     // Bytes of the protocol; the view ends with the call.
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
     // The peer sends no more; it may still read.
@@ -65,6 +68,8 @@ class PeerSocket final : public net::SocketTurn::Socket {
   // Sends behind all sent before: with `turn`'s next SendAll, or later if bytes are kept. Ignored
   // once closing. REQUIRES: `bytes` stay until SendAll.
   void Send(std::string_view bytes, net::SocketTurn* turn);
+  bool shakes_hands() const { return channel_->shakes_hands(); }
+  bool closes() const { return state_ != State::kOpen; }
   // Bytes the socket did not take yet; 0 once closing.
   size_t kept() const { return state_ == State::kOpen ? kept_left() : 0; }
 

@@ -43,7 +43,9 @@ void Peers::OnAccept(int fd, const net::Peer& peer) {
                                      " are for this machine");
   }
   // 2. A socket. The engine hears of a connection that failed here, too: its id is free again.
-  auto socket = PeerSocket::Open(loop_, fd, net::PlainChannel::Make(), *id, this);
+  const bool is_unix = peer.host.empty();
+  auto socket = PeerSocket::Open(
+      loop_, fd, is_unix ? net::PlainChannel::Make() : tls_->MakeChannel(peer), *id, this);
   if (socket == nullptr) {
     engine_->OnDisconnect(*id, Now());
     return LogRefused(peer.name, "the system has no memory to watch it");
@@ -53,7 +55,8 @@ void Peers::OnAccept(int fd, const net::Peer& peer) {
   ++open_;
   spdlog::debug("connection {} from {}, {} are open", *id, peer.name, open_);
   peers_[*id].socket = std::move(socket);
-  peers_[*id].name = peer.name;
+  peers_[*id].is = peer;
+  if (!is_unix && !tls_->MayBePlain(peer)) SetCloseBy(*id, Now() + kHandshakeMsMax);
 }
 
 void Peers::LogRefused(const std::string& peer, const std::string& reason) {
@@ -90,6 +93,9 @@ void Peers::SetReading(engine::ConnectionId id, bool on) {
 void Peers::CloseOverdue(Instant now) {
   while (NextClose() <= now) {
     const engine::ConnectionId id = closing_.begin()->second;
+    if (peers_[id].socket->shakes_hands() && !peers_[id].socket->closes()) {
+      LogFailed(id, "no TLS handshake was done within " + std::to_string(kHandshakeMsMax) + " ms");
+    }
     // Taken off the list before the close, so that the loop ends.
     SetCloseBy(id, kNever);
     peers_[id].socket->CloseNow();
@@ -120,14 +126,35 @@ void Peers::CloseAll(Instant now) {
   for (size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].socket == nullptr) continue;
     const auto id = static_cast<engine::ConnectionId>(i);
-    const bool closes = peers_[i].close_by != kNever;
+    const bool closes = peers_[i].socket->closes();
     // A connection that closes already keeps its deadline, if that is earlier.
     SetCloseBy(id, std::min(peers_[i].close_by, now + kCloseMsMax));
     if (!closes) peers_[i].socket->CloseWhenFlushed();
   }
 }
 
-void Peers::OnReadable(PeerSocket* socket) { sockets_.Readable(socket); }
+// A crowd that shakes hands must not hold up those that are served: the loop finds the others
+// readable again in the next turn.
+bool Peers::OnReadable(PeerSocket* socket) {
+  if (tls_->on() && socket->shakes_hands() && ++handshakes_ > kHandshakesPerTurn) return false;
+  sockets_.Readable(socket);
+  return true;
+}
+
+void Peers::OnHandshake(engine::ConnectionId id, const net::Channel& channel) {
+  Peer& peer = peers_[id];
+  peer.shakes_hands = channel.shakes_hands();
+  if (peer.shakes_hands) {
+    if (peer.close_by == kNever) SetCloseBy(id, Now() + kHandshakeMsMax);
+    return;
+  }
+  SetCloseBy(id, kNever);
+  if (!channel.encrypted()) return;
+  tls_->CountHandshake(/*done=*/true);
+  peer.is.encrypted = true;
+  peer.is.certificate = channel.peer();
+  engine_->OnIdentity(id, peer.is, Now());
+}
 
 void Peers::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_->OnBytes(id, bytes, Now());
@@ -148,12 +175,17 @@ void Peers::OnLingering(engine::ConnectionId id) {
 
 void Peers::OnFailed(engine::ConnectionId id, const std::string& why) {
   SetCloseBy(id, Now() + FlushMsMax());
-  const std::string& peer = peers_[id].name;
+  LogFailed(id, why);
+}
+
+void Peers::LogFailed(engine::ConnectionId id, const std::string& why) {
+  const std::string& peer = peers_[id].is.name;
   Log("connection " + peer + " failed: " + why, {{"peer", peer}, {"reason", why}});
 }
 
 void Peers::OnClosed(engine::ConnectionId id) {
   SetCloseBy(id, kNever);
+  if (std::exchange(peers_[id].shakes_hands, false)) tls_->CountHandshake(/*done=*/false);
   peers_[id].socket.reset();
   --open_;
   spdlog::debug("connection {} is closed, {} are open", id, open_);

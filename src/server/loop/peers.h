@@ -1,7 +1,7 @@
 // Peers: the connections of a server: accepted, received from, sent to, closed.
 //
 // Thread: loop. A connection is an id of the engine and a PeerSocket. Each closing one has a
-// deadline.
+// deadline, and each that shakes hands.
 #ifndef NOWCALLS_SERVER_LOOP_PEERS_H_
 #define NOWCALLS_SERVER_LOOP_PEERS_H_
 
@@ -25,6 +25,7 @@
 #include "server/log/server_log.h"
 #include "server/loop/listener.h"
 #include "server/loop/peer_socket.h"
+#include "server/loop/tls_port.h"
 
 namespace nowcalls::server {
 
@@ -33,17 +34,26 @@ class Peers final : private PeerSocket::Owner {
   // For a peer to close its end once all is sent; at the server's end also to read it.
   static constexpr int64_t kCloseMsMax = 2'000;
 
-  // `engine`, `clock` and `log` outlive it.
+  // From the accept, or from the first byte where plain connections are allowed, to the handshake's
+  // end.
+  static constexpr int64_t kHandshakeMsMax = 10'000;
+  // Connections that shake hands, and are received from in a turn: each costs half a millisecond.
+  static constexpr int kHandshakesPerTurn = 4;
+
+  // `engine`, `clock`, `log` and `tls` outlive it.
   Peers(const Limits& limits, net::SocketBatch::Means means, engine::Engine* engine,
-        const ledger::Clock* clock, ServerLog* log)
-      : limits_(limits), engine_(engine), clock_(clock), log_(log), sockets_(means) {}
+        const ledger::Clock* clock, ServerLog* log, TlsPort* tls)
+      : limits_(limits), engine_(engine), clock_(clock), log_(log), tls_(tls), sockets_(means) {}
 
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
   void Start(uv_loop_t* loop, std::vector<std::unique_ptr<Listener>> listeners);
 
   // Receives from all sockets found readable since the last call.
-  void Receive() { sockets_.Receive(); }
+  void Receive() {
+    sockets_.Receive();
+    handshakes_ = 0;
+  }
   // Since the last call a socket has joined those that a poll reads.
   bool TakeToRead() { return std::exchange(to_read_, false); }
 
@@ -68,12 +78,14 @@ class Peers final : private PeerSocket::Owner {
  private:
   struct Peer {
     std::unique_ptr<PeerSocket> socket;  // nullptr: this id is free.
-    std::string name;
-    Instant close_by = kNever;  // While it is being closed.
+    net::Peer is;
+    Instant close_by = kNever;  // While it is being closed, or shakes hands.
+    bool shakes_hands = false;  // Bytes of a handshake have come, and it is not done.
   };
 
   void OnAccept(int fd, const net::Peer& peer);
   void LogRefused(const std::string& peer, const std::string& reason);
+  void LogFailed(engine::ConnectionId id, const std::string& why);
   void Log(const std::string& text, const LogFields& fields);
   void SetCloseBy(engine::ConnectionId id, Instant when);
   // For a closing peer that takes nothing.
@@ -81,7 +93,8 @@ class Peers final : private PeerSocket::Owner {
   Instant Now() const { return clock_->Now(); }
 
   // PeerSocket::Owner.
-  void OnReadable(PeerSocket* socket) override;
+  bool OnReadable(PeerSocket* socket) override;
+  void OnHandshake(engine::ConnectionId id, const net::Channel& channel) override;
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
   void OnEndOfInput(engine::ConnectionId id) override;
   void OnSent(engine::ConnectionId id, size_t kept) override;
@@ -94,11 +107,13 @@ class Peers final : private PeerSocket::Owner {
   engine::Engine* const engine_;
   const ledger::Clock* const clock_;
   ServerLog* const log_;
+  TlsPort* const tls_;
   uv_loop_t* loop_ = nullptr;
   std::vector<std::unique_ptr<Listener>> listeners_;
   net::SocketTurn sockets_;
   std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
   size_t open_ = 0;
+  int handshakes_ = 0;  // Connections of the turn that shake hands.
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
   bool to_read_ = false;
   bool ending_ = false;

@@ -39,7 +39,13 @@ class Ends : public PeerSocket::Owner {
   Ends(const Ends&) = delete;
   Ends& operator=(const Ends&) = delete;
 
-  void OnReadable(PeerSocket* readable) override { turn_.Readable(readable); }
+  bool OnReadable(PeerSocket* readable) override {
+    turn_.Readable(readable);
+    return true;
+  }
+  void OnHandshake(engine::ConnectionId /*id*/, const net::Channel& shaking) override {
+    shook = !shaking.shakes_hands();
+  }
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override {
     CHECK(id == 7);
     received += bytes;
@@ -121,6 +127,7 @@ class Ends : public PeerSocket::Owner {
   int flushing = 0;
   int lingering = 0;
   std::string failure;
+  bool shook = false;
   bool channel_replies = false;  // Bytes of its own leave, too.
   int closed = 0;
   size_t kept = 0;

@@ -51,7 +51,7 @@ void HangWorkers() {
   Additions none({});
   Server server(
       config, &*ledger, &clock, &store, no_backup, [] { return Status::Ok(); }, &board,
-      ConfigAgain{}, &none);
+      ConfigAgain{}, &none, nullptr);
   const Status loaded = server.PutRulesInForce(ReadRuleFiles(config.rules));
   auto listener = Listener::Bind(net::Endpoint::Tcp({"127.0.0.1", 0}));
   if (!loaded.ok() || !listener.ok()) _exit(1);

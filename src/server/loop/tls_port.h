@@ -1,0 +1,69 @@
+// TlsPort: how connections of the token port are encrypted, and the certificate's life.
+//
+// Thread: loop. Files are read again when they change, and on demand: later connections get the new
+// certificate, earlier ones keep theirs. Files that cannot be used change nothing, and the log says
+// why. From kWarnDays before the certificate's end a line a day warns.
+#ifndef NOWCALLS_SERVER_LOOP_TLS_PORT_H_
+#define NOWCALLS_SERVER_LOOP_TLS_PORT_H_
+
+#include <uv.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/figures.h"
+#include "net/channel.h"
+#include "net/peer.h"
+#include "net/tls.h"
+#include "nowcalls/status.h"
+#include "server/config/config.h"
+#include "server/loop/watched_files.h"
+
+namespace nowcalls::server {
+
+using TlsContext = std::shared_ptr<const net::TlsServer>;
+
+// nullptr: TLS is off. kInvalidArgument: a file that cannot be read, or used.
+Result<TlsContext> LoadTls(const ServerConfig& config);
+
+// "TLS with the certificate of db.example, until 2027-01-01 00:00:00 UTC".
+std::string DescribeTls(const net::TlsServer& tls);
+
+class TlsPort {
+ public:
+  static constexpr int64_t kWarnDays = 14;
+
+  // `config` and `counters` outlive it.
+  TlsPort(const ServerConfig* config, TlsContext tls, engine::TlsCounters* counters,
+          const WatchedFilesOptions& options = {});
+
+  // Of a connection that was accepted. REQUIRES: of TCP.
+  std::unique_ptr<net::Channel> MakeChannel(const net::Peer& peer) const;
+  bool on() const { return tls_ != nullptr; }
+  bool MayBePlain(const net::Peer& peer) const;
+
+  void CountHandshake(bool done) { ++(done ? counters_->handshakes : counters_->failed); }
+
+  void Watch(uv_loop_t* loop);
+  void ReadNow();
+  void StopWatching();
+  bool idle() const { return files_.idle(); }
+
+ private:
+  void Take(const Result<TlsContext>& read, WatchedFiles::Why why);
+  void WarnOfEnd();
+
+  const ServerConfig* const config_;
+  engine::TlsCounters* const counters_;
+  TlsContext tls_;
+  WatchedFiles files_;
+  std::string trouble_;  // Of the last read, as logged.
+  int64_t warned_s_ = 0;
+  uv_timer_t timer_{};
+  bool watching_ = false;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_LOOP_TLS_PORT_H_
