@@ -162,9 +162,10 @@ TEST_CASE("a close is told, and nothing follows it") {
 TEST_CASE("bytes that are no TLS, or were changed, fail a channel") {
   TlsFiles files;
   SUBCASE("before the handshake") {
+    using namespace std::string_view_literals;  // NOLINT(google-build-using-namespace)
     for (const std::string_view bytes :
-         {"\x94\x00\x01\xa5hello", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\xff\xff\x01",
-          "\x15\x03\x03\x00\x02\x02(", "PUT x", "CONNECT a:1 HTTP/1.1\r\n"}) {
+         {"\x94\x00\x07\xa5hello"sv, "GET / HTTP/1.1\r\n\r\n"sv, "\x16\x03\x01\xff\xff\x01"sv,
+          "\x15\x03\x03\x00\x02\x02("sv, "PUT x"sv, "CONNECT a:1 HTTP/1.1\r\n"sv}) {
       CAPTURE(bytes);
       TlsEnd server = ServerEnd(&files);
       server.Take(bytes);
@@ -177,7 +178,7 @@ TEST_CASE("bytes that are no TLS, or were changed, fail a channel") {
     TlsEnds ends =
         MakeEnds(files.ServerFiles(files.ca.Issue(TlsFiles::Server())), files.ClientFiles());
     ends.client.Take("");
-    ends.client.Take("\x94\x01\x00\xc0\xc0\x93\x02\xa7goodbye");
+    ends.client.Take("\x94\x01\x00\xc0\xc0\x93\x02\xa7goodbye"sv);
     CHECK(ends.client.channel->error() == "it does not speak TLS");
   }
   SUBCASE("after it") {
