@@ -121,6 +121,7 @@ TEST_CASE("the config target holds on its seeds and its corpus") { Replay("confi
 TEST_CASE("the access target holds on its seeds and its corpus") { Replay("access", FuzzAccess); }
 TEST_CASE("the log target holds on its seeds and its corpus") { Replay("log", FuzzLog); }
 TEST_CASE("the http target holds on its seeds and its corpus") { Replay("http", FuzzHttp); }
+TEST_CASE("the tls target holds on its seeds and its corpus") { Replay("tls", FuzzTls); }
 
 }  // namespace
 }  // namespace nowcalls::fuzz

@@ -293,6 +293,24 @@ std::vector<std::string> HttpSeeds() {
   return seeds;
 }
 
+// Steps of tls_target.cc. A whole life of TLS, with client certificates, in pieces, changed; plain
+// bytes; each also where TLS, or plain, is refused.
+std::vector<std::string> TlsSeeds() {
+  using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
+  const std::string shakes = "\1\3\1\3"s;
+  const std::vector<std::string> lives = {
+      shakes + "\4\5hello\1\5\3bye\3\6\3"s, "\4\5early"s + shakes + "\7"s,
+      "\x29\x29\x29\x29\1\3\x11\x11\1\3"s,  "\2\7\1\3"s,
+      shakes + "\4\5hello\2\x0a\1"s,        shakes + "\0\x08\x17\3\3\0\3abc"s,
+      "\0\x0f\x94\0\1\xa4ping\x90\5\3yes"s, "\0\x09\x16\3\1\0\4\1\0\0\0"s,
+  };
+  std::vector<std::string> seeds;
+  for (char how = 0; how < 4; ++how) {
+    for (const std::string& life : lives) seeds.push_back(how + life);
+  }
+  return seeds;
+}
+
 }  // namespace
 
 std::vector<std::string> SeedsOf(std::string_view target) {
@@ -304,6 +322,7 @@ std::vector<std::string> SeedsOf(std::string_view target) {
   if (target == "access") return AccessSeeds();
   if (target == "log") return LogSeeds();
   if (target == "http") return HttpSeeds();
+  if (target == "tls") return TlsSeeds();
   return {};
 }
 

@@ -28,9 +28,11 @@ void FuzzAccess(std::string_view input);
 void FuzzLog(std::string_view input);
 // A request of HTTP, and a name of what it shows: see http_target.cc.
 void FuzzHttp(std::string_view input);
+// What arrives at the token port before its protocol: see tls_target.cc.
+void FuzzTls(std::string_view input);
 
-inline constexpr std::string_view kTargets[] = {"wire",   "sentinel", "ledger", "rules",
-                                                "config", "access",   "log",    "http"};
+inline constexpr std::string_view kTargets[] = {"wire",   "sentinel", "ledger", "rules", "config",
+                                                "access", "log",      "http",   "tls"};
 
 // Inputs to begin with, made of the golden vectors and the sample files; and those that once
 // failed.
