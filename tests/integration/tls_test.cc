@@ -3,6 +3,9 @@
 #include "net/tls.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -17,6 +20,7 @@
 #include "integration/calls.h"
 #include "net/socket.h"
 #include "support/certificates.h"
+#include "support/machine.h"
 #include "support/poll_until.h"
 #include "support/rpc_client.h"
 #include "support/server_process.h"
@@ -206,6 +210,27 @@ TEST_CASE("another certificate is for new connections, and no call is lost") {
   load.join();
   CHECK(lost == 0);
   CHECK(calls > 0);
+}
+
+TEST_CASE("a connection that does not shake hands is closed") {
+  TlsFiles files;
+  Machine machine;
+  ServerOptions options =
+      With(files.ServerFiles(files.ca.Issue(TlsFiles::Server())), {"--plain", "off"});
+  options.environment = machine.environment();
+  TestServer server(nullptr, options);
+  const int silent = ConnectTo(server.address());
+  REQUIRE(WaitFor(silent, POLLOUT, BoottimeMs() + kPatienceMs));
+  TlsCaller served(server.address(), files.ClientFiles());
+  REQUIRE(served.Works());
+  machine.control().boot_offset_ms += 10'001;
+  CHECK(served.Works());  // It wakes the loop.
+  CHECK(server.server().LogHas(" failed: no TLS handshake was done within 10000 ms"));
+  CHECK(WaitFor(silent, POLLIN, BoottimeMs() + kPatienceMs));
+  char byte = 0;
+  CHECK(recv(silent, &byte, 1, 0) == 0);
+  close(silent);
+  CHECK(served.Works());
 }
 
 // Sends all its bytes at once when told, without waiting for an answer.

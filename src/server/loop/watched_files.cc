@@ -1,8 +1,7 @@
 #include "server/loop/watched_files.h"
 
-#include <strings.h>
-
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -141,15 +142,14 @@ TEST_CASE("when no address answers in time the connecting fails") {
   CHECK(socket.status().ToString() == "unavailable: Connection timed out");
 }
 
-TEST_CASE("a channel that holds bytes back and changes them is unseen above the socket") {
+TEST_CASE("a channel that shakes hands and changes bytes is unseen above the socket") {
   Port port(/*full=*/false);
-  Result<Socket> socket =
-      Socket::Connect(Endpoint::Tcp({"127.0.0.1", port.value()}), BoottimeMs() + 3'000, getaddrinfo,
-                      ToyChannel::Make(ToyChannel::End::kConnects));
-  REQUIRE(socket.status().ToString() == "ok");
+  auto connecting = std::async(std::launch::async, [&] {
+    return Socket::Connect(Endpoint::Tcp({"127.0.0.1", port.value()}), BoottimeMs() + kPatienceMs,
+                           getaddrinfo, ToyChannel::Make(ToyChannel::End::kConnects));
+  });
   const int64_t deadline_ms = BoottimeMs() + kPatienceMs;
   ToyChannel other_end(ToyChannel::End::kAccepts);
-  REQUIRE(socket->Send("hello", deadline_ms).ok());
   const int accepted = port.Accept();
   const auto take = [&] {
     std::string bytes(100, '\0');
@@ -166,8 +166,12 @@ TEST_CASE("a channel that holds bytes back and changes them is unseen above the 
   CHECK_FALSE(other_end.shakes_hands());
   CHECK(other_end.peer() == "toy");
   give(received.reply);
+  Result<Socket> socket = connecting.get();
+  REQUIRE(socket.status().ToString() == "ok");
+  REQUIRE(socket->Send("hello", deadline_ms).ok());
   std::string bytes;
   // What came is the channel's own. The error of an older call is none of this one.
+  give(other_end.Close());
   errno = ECONNRESET;
   CHECK(socket->Receive(&bytes, BoottimeMs()).ToString() ==
         "outcome_unknown: Connection timed out");

@@ -1,6 +1,7 @@
 // Which certificates are believed, and what is said of the others.
 #include <doctest/doctest.h>
 
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>

@@ -374,6 +374,7 @@ TEST_CASE("a channel that holds bytes back and changes them is unseen by the own
     return ends.received == "hello";
   }));
   CHECK(welcome == "welcome");
+  CHECK(ends.shook);
 
   const std::string much = Much();
   ends.Send(much);
@@ -394,6 +395,7 @@ TEST_CASE("a channel that fails closes the connection and says why") {
   ends.PeerSends("?");
   CHECK(ends.RunUntil([&] { return !ends.failure.empty(); }));
   CHECK(ends.failure == "a byte has no meaning");
+  CHECK_FALSE(ends.shook);
   CHECK(ends.PeerSeesEnd());
   CHECK(ends.received.empty());
 }
