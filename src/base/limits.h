@@ -25,12 +25,20 @@ inline constexpr size_t kClientIdBytesMax = 128;
 inline constexpr size_t kReasonBytesMax = 256;
 inline constexpr size_t kRuleSourceBytesMax = 4200;  // "file:" and a path as long as Linux has it.
 
+inline constexpr size_t kSecretBytesMax = 256;  // Of identify.
+
 // Requests.
 inline constexpr int64_t kCountMax = INT32_MAX;   // Of one acquire; the least is 1.
 inline constexpr int64_t kWaitMsMax = 3'600'000;  // For room, an acquire.
 inline constexpr size_t kAcquireAllMax = 64;      // Items of one acquire_all.
 // A call of an administrator; the answer says whether there are more.
 inline constexpr uint32_t kReclaimTokensMax = 1000;
+
+// Connections that nobody knows (engine/strangers.h).
+inline constexpr int64_t kStrangerMsMax = 10'000;  // Then they are closed.
+inline constexpr size_t kStrangerBytesMax = 4096;  // Each way.
+inline constexpr int64_t kWrongSecretMs = 1000;    // Until the answer to a wrong secret.
+inline constexpr uint32_t kWrongSecretsMax = 5;    // Of a connection; then it is closed.
 
 // History.
 inline constexpr uint32_t kHistoryEntriesMax = 1'000'000;  // What history_max may be at most.
@@ -47,8 +55,9 @@ inline constexpr uint32_t kParamItemsMax = 1000;  // Values with a limit of thei
 
 struct Limits {
   uint32_t connections_max = 10'000;
-  uint32_t sessions_max = 100'000;  // Online, or offline with tokens.
-  uint32_t rules_max = 200'000;     // In force, over all namespaces; see also flows_max.
+  uint32_t unidentified_max = 1000;  // Connections that nobody knows; then one of them is closed.
+  uint32_t sessions_max = 100'000;   // Online, or offline with tokens.
+  uint32_t rules_max = 200'000;      // In force, over all namespaces; see also flows_max.
   uint32_t namespaces_max = 10'000;
   uint32_t tokens_max = 20'000'000;  // Live tokens.
   // Over all rules.

@@ -253,6 +253,12 @@ void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer*
   }
 }
 
+void EncodeIdentifyRequest(uint32_t msgid, std::string_view secret, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kIdentify, secret.empty() ? 0 : 1, &packer);
+  if (!secret.empty()) PackString(secret, &packer);
+}
+
 void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, method, 0, &packer);
@@ -496,6 +502,27 @@ Result<HelloReply> DecodeHelloReply(std::string_view result) {
                fields->Required("sessions_online", &reply->sessions_online) &&
                fields->Required("resumed_tokens", &reply->resumed_tokens);
       });
+}
+
+Result<IdentifyReply> DecodeIdentifyReply(std::string_view result) {
+  Result<IdentifyReply> reply = DecodeArray<IdentifyReply>(
+      "identify answer", result, [](FieldReader* fields, IdentifyReply* reply) {
+        if (!fields->Required("name", &reply->name) || !fields->Required("role", &reply->role) ||
+            !fields->Required("proof", &reply->proof)) {
+          return false;
+        }
+        if (fields->TakeMissing()) return true;
+        reply->namespaces.emplace();
+        return fields->ForEachElement("namespaces", [&] {
+          return fields->Required("namespace", &reply->namespaces->emplace_back());
+        });
+      });
+  if (!reply.ok()) return reply;
+  // A person reads them at a terminal.
+  for (std::string* text : {&reply->name, &reply->role, &reply->proof}) {
+    *text = ShownText(Shortened(*text));
+  }
+  return reply;
 }
 
 Result<AcquireReply> DecodeAcquireReply(std::string_view result) {

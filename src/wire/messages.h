@@ -168,6 +168,8 @@ struct RulesLoadParams {
 };
 
 bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error);
+// No error shows any of the secret.
+bool DecodeIdentify(std::string_view params, IdentifyParams* out, RequestError* error);
 // `method`: for the error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
@@ -250,6 +252,7 @@ struct RateReply {
 
 void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out);
 void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out);
+void EncodeIdentify(uint32_t msgid, const IdentifyReply& reply, OutputBuffer* out);
 void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
 void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer* out);

@@ -42,6 +42,7 @@ enum class Method : uint8_t {
   kAcquireAll,
   kReclaimNamespace,
   kDrainNamespace,
+  kIdentify,
 };
 
 // Searched from the front.
@@ -74,6 +75,7 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kWaiters, "waiters"},
     {Method::kReclaimNamespace, "reclaim_namespace"},
     {Method::kDrainNamespace, "drain_namespace"},
+    {Method::kIdentify, "identify"},
 });
 
 inline constexpr size_t kMethodCount = kMethodNames.size() + 1;  // kUnknown included.

@@ -191,6 +191,12 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
 }
 
+bool DecodeIdentify(std::string_view params, IdentifyParams* out, RequestError* error) {
+  Params fields(Method::kIdentify, params, error, kSecretBytesMax);
+  *out = IdentifyParams{};
+  return fields.OpenArray(1) && fields.Optional("secret", &out->secret) && fields.Close();
+}
+
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error) {
   Params fields(method, params, error);
   return fields.OpenArray(0) && fields.Close();

@@ -51,6 +51,21 @@ void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out) {
   packer.pack_uint64(reply.resumed_tokens);
 }
 
+void EncodeIdentify(uint32_t msgid, const IdentifyReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(4);
+  PackString(reply.name, &packer);
+  PackString(reply.role, &packer);
+  PackString(reply.proof, &packer);
+  if (!reply.namespaces.has_value()) {
+    packer.pack_nil();
+    return;
+  }
+  packer.pack_array(static_cast<uint32_t>(reply.namespaces->size()));
+  for (const std::string& pattern : *reply.namespaces) PackString(pattern, &packer);
+}
+
 void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);

@@ -33,7 +33,7 @@ constexpr Method kMethods[] = {
     Method::kParams,         Method::kRequest,   Method::kRequestParam,
     Method::kRelease,        Method::kRelease,   Method::kReclaimNamespace,
     Method::kDrainNamespace, Method::kKeep,      Method::kCancel,
-    Method::kCancel,         Method::kHello,     Method::kWaiters,
+    Method::kIdentify,       Method::kHello,     Method::kWaiters,
     Method::kPing,           Method::kRulesList, Method::kRulesLoad,
     Method::kRulesLoad,      Method::kFlow,      Method::kFlows,
     Method::kTokens,         Method::kSessions,  Method::kInfo,
@@ -272,6 +272,7 @@ void EncodeClient(Method method, const RequestContext& context, ByteSource* inpu
                                        .instance = who % 3 == 2 ? who : uint64_t{0}},
                                       out);
     }
+    case Method::kIdentify: return wire::EncodeIdentifyRequest(msgid, Client(input->Byte()), out);
     case Method::kAcquire: return wire::EncodeAcquireRequest(msgid, Acquire(input), out);
     case Method::kAcquireAll: return EncodeAcquireAll(msgid, input, out);
     case Method::kRequest:
@@ -371,6 +372,7 @@ void CheckReply(Method method, const EngineReply& reply) {
   if (IsListing(method)) return CheckListing(method, result);
   switch (method) {
     case Method::kHello: return CheckDecoded(wire::DecodeHelloReply(result));
+    case Method::kIdentify: return CheckDecoded(wire::DecodeIdentifyReply(result));
     case Method::kAcquire: return CheckDecoded(wire::DecodeAcquireReply(result));
     case Method::kAcquireAll: return CheckDecoded(wire::DecodeAcquireAllReply(result));
     case Method::kKeep: return CheckDecoded(wire::DecodeKeepReply(result));

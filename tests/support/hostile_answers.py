@@ -120,7 +120,7 @@ def honest(method: str, params: List[Any]) -> Any:
         return [0, tokens, None, 0, 0, 0]
     return {
         **{"hello": ["0.1.0", 12, 1, 1], "ping": [1000], "flow": FLOW, "info": INFO},
-        **{"rules_load": [1]},
+        **{"rules_load": [1], "identify": ["checkout", "client", "secret", ["shop"]]},
         **{"keep": [0, 4000, TERMS], "release": [6], "cancel": [6], "reclaim": [6]},
         **{"request": [0, 5, 0, None], "request_param": [0, 5, 0, None], "purge": [1, False]},
         **{"reclaim_client": [1, False], "reclaim_flow": [1, False], "drain": [0, 1, 1]},

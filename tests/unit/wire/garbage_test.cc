@@ -73,6 +73,7 @@ size_t WholeValueBytes(std::string_view bytes) {
 // How many of the parameter decoders take the bytes. Each that does not must say why.
 int TryParams(std::string_view params) {
   HelloParams hello;
+  IdentifyParams identify;
   AcquireParams acquire;
   AcquireAllParams acquire_all;
   TokenParams token;
@@ -103,6 +104,7 @@ int TryParams(std::string_view params) {
   };
   RequestError error;
   count(DecodeHello(params, &hello, &error), &error);
+  count(DecodeIdentify(params, &identify, &error), &error);
   count(DecodeNoParams(Method::kPing, params, &error), &error);
   count(DecodeAcquire(params, &acquire, &error), &error);
   count(DecodeAcquireAll(params, &acquire_all, &error), &error);
