@@ -14,13 +14,13 @@ namespace nowcalls {
 enum class LogTopic : uint8_t {
   kServer,  // What the server itself does. Never limited, so no peer may cause such a line at will.
   kPeer,    // What one peer's behaviour alone caused.
-  kAct,     // What an administrator or a set of rules has changed.
+  kAct,     // What an administrator or a set of rules has changed, or was refused.
   kEnd,     // The end of a token whose flow or namespace was chosen for the log.
 };
 
 // Such as {"flow", "1001", true}.
 struct LogField {
-  const char* name;  // A literal: client, flow, namespace, peer, reason, token, ...
+  const char* name;  // A literal: client, flow, namespace, peer, principal, reason, token, ...
   std::string value;
   bool number = false;  // The value is printed without quotes. Token ids are strings.
 };

@@ -161,6 +161,10 @@ struct HelloAnswer {
 struct AdminAct {
   std::string_view by;      // HOST:PORT of the connection, for the log.
   std::string_view reason;  // For the log and the history; at most kReasonBytesMax.
+  // With an access file; else empty, and nobody has a name.
+  std::string_view principal{};  // For the log and the history.
+  std::string_view proof{};      // By what the server knows it.
+  std::string_view method{};
 };
 
 struct ClientChoice {

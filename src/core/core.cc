@@ -276,8 +276,8 @@ void Core::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
 
 // A cursor is its owner's, and for one call: neither a repeated call nor a stranger loses a page.
 Result<TokenPage> Core::ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
-                                   uint32_t limit, uint64_t cursor) {
-  return parts_->listings.Page(now, owner, filter, limit, cursor);
+                                   uint32_t limit, uint64_t cursor, const Sight& sight) {
+  return parts_->listings.Page(now, owner, filter, limit, cursor, sight);
 }
 
 std::vector<Notice> Core::TakeNotices() { return parts_->notices.Take(); }

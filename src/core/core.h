@@ -16,6 +16,7 @@
 #include "core/answers.h"
 #include "core/notices.h"
 #include "core/options.h"
+#include "core/sight.h"
 #include "core/step.h"
 #include "core/tables/slot.h"
 #include "ledger/entities.h"
@@ -145,10 +146,11 @@ class Core {
 
   // --- Views. ---
   // Continues behind `cursor`; 0: begins. A cursor serves one call of its owner (a connection).
+  // Shows tokens whose flow and session are of namespaces in sight.
   // kNotFound: any other, or a forgotten one (listings_max, listings_per_connection_max,
   // listing_idle_ms).
   Result<TokenPage> ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
-                               uint32_t limit, uint64_t cursor);
+                               uint32_t limit, uint64_t cursor, const Sight& sight = {});
   std::vector<Notice> TakeNotices();
   const FlowTable& flows() const;
   const Books& books() const;

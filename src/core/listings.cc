@@ -19,7 +19,7 @@ constexpr uint32_t kLookedAtMax = 5000;
 void Listings::Begin(uint64_t batch_number) { next_id_ = (batch_number << kCursorBits) + 1; }
 
 Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter& filter,
-                                 uint32_t limit, uint64_t cursor) {
+                                 uint32_t limit, uint64_t cursor, const Sight& sight) {
   Listing* listing = nullptr;
   if (cursor == 0) {
     listing = Open(owner, filter);
@@ -40,7 +40,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
       next = kNoToken;  // All that follow are younger.
       break;
     }
-    if (Matches(*listing, entry)) page.tokens.push_back(next);
+    if (IsSeen(entry, sight) && Matches(*listing, entry)) page.tokens.push_back(next);
     next = entry.next(listing->cursor.order);
   }
   *looks_ += seen - page.tokens.size();  // The others are paid for as rows.
@@ -131,6 +131,12 @@ void Listings::CloseOldest(Among among) {
 void Listings::Close(Listing* listing) {
   tokens_->Detach(&listing->cursor);
   std::erase_if(listings_, [&](const auto& candidate) { return candidate.get() == listing; });
+}
+
+// A row shows the token's flow, and the namespace of its session: both must be in sight.
+bool Listings::IsSeen(const TokenEntry& entry, const Sight& sight) const {
+  return sight.all() || (sight.Has(*flows_, entry.flow_slot) &&
+                         sight.Has(*flows_, sessions_->at(entry.session_slot).name_space));
 }
 
 bool Listings::Matches(const Listing& listing, const TokenEntry& entry) const {

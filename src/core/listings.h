@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/answers.h"
+#include "core/sight.h"
 #include "core/tables/flow_table.h"
 #include "core/tables/session_table.h"
 #include "core/tables/token_table.h"
@@ -31,7 +32,7 @@ class Listings {
 
   // See Core::ListTokens.
   Result<TokenPage> Page(Instant now, uint32_t owner, const TokenFilter& filter, uint32_t limit,
-                         uint64_t cursor);
+                         uint64_t cursor, const Sight& sight);
   void ForgetIdle(Instant now);
   Instant NextIdle() const;  // When ForgetIdle has work; kNever: never.
 
@@ -51,6 +52,7 @@ class Listings {
   void CloseOldest(Among among);
   void Close(Listing* listing);
   bool Matches(const Listing& listing, const TokenEntry& entry) const;
+  bool IsSeen(const TokenEntry& entry, const Sight& sight) const;
 
   const Limits* const limits_;
   const FlowTable* const flows_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/limits.h"
+#include "base/text.h"
 #include "core/answers.h"
 
 namespace nowcalls::core {
@@ -27,11 +29,25 @@ void Notices::AddIfRoom(Notice notice) {
   }
 }
 
+std::string NoteOf(const AdminAct& act) {
+  if (act.principal.empty()) return std::string(act.reason);
+  const std::string name(act.principal);
+  return Shortened(act.reason.empty() ? name : name + ": " + std::string(act.reason),
+                   kReasonBytesMax);
+}
+
 void Notices::AddAct(const AdminAct& act, const std::string& text, LogFields fields) {
+  std::string who(act.by);
+  if (!act.principal.empty()) {
+    who = std::string(act.principal) + " at " + who;
+    fields.push_back({"principal", std::string(act.principal)});
+    fields.push_back({"by", std::string(act.proof)});
+    fields.push_back({"method", std::string(act.method)});
+  }
   fields.push_back({"peer", std::string(act.by)});
   if (!act.reason.empty()) fields.push_back({"reason", std::string(act.reason)});
   Add({.topic = LogTopic::kAct,
-       .text = "administrator " + std::string(act.by) + " " + text,
+       .text = "administrator " + who + " " + text,
        .fields = std::move(fields)});
 }
 

@@ -16,6 +16,10 @@ namespace nowcalls::core {
 
 struct AdminAct;
 
+// What the history says of the act: "checkout: hung job", or the reason alone; at most
+// kReasonBytesMax.
+std::string NoteOf(const AdminAct& act);
+
 // "flow 7", "flow 7 by value".
 std::string FlowText(const FlowKey& key);
 
@@ -32,7 +36,8 @@ class Notices {
   void Add(Notice notice);
   // For frequent events: beyond a bound they are only counted.
   void AddIfRoom(Notice notice);
-  // "administrator HOST:PORT ", then `text`. REQUIRES: the act changed something that is recorded.
+  // "administrator HOST:PORT ", or "administrator NAME at HOST:PORT ", then `text`. REQUIRES: the
+  // act changed something that is recorded.
   void AddAct(const AdminAct& act, const std::string& text, LogFields fields);
 
   std::vector<Notice> Take();

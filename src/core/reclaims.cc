@@ -38,7 +38,7 @@ TokenStatus Reclaims::Reclaim(const Step& step, TokenId token, const AdminAct& a
       "reclaimed token " + std::to_string(token.value) + " of " + FlowText(flow) + " from client " +
           client_id + ": " + std::string(act.reason),
       {{"token", std::to_string(token.value)}, FieldOf(flow.id), {"client", client_id}});
-  absence_->EndToken(step, slot, EndReason::kAdmin, act.reason);
+  absence_->EndToken(step, slot, EndReason::kAdmin, NoteOf(act));
   return TokenStatus::kReleaseOk;
 }
 
@@ -47,6 +47,7 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
   ReclaimAnswer answer;
   const NamespaceSlot space = flows_->FindNamespace(client.name_space);
   if (space == kNoNamespace) return answer;
+  const std::string note = NoteOf(act);
   const std::vector<SessionSlot> slots = sessions_->FindAll(space, client.client_id);
   *looks_ += slots.size();
   for (const SessionSlot slot : slots) {
@@ -55,7 +56,7 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
     // The session may be closed with its last token, so its size is read first.
     uint32_t left = sessions_->at(slot).tokens.size;
     for (; left > 0 && answer.reclaimed < tokens_max; --left, ++answer.reclaimed) {
-      absence_->EndToken(step, sessions_->at(slot).tokens.head, EndReason::kAdmin, act.reason);
+      absence_->EndToken(step, sessions_->at(slot).tokens.head, EndReason::kAdmin, note);
     }
     answer.more = answer.more || left > 0;
   }
@@ -97,11 +98,11 @@ Result<ReclaimAnswer> Reclaims::Purge(const Step& step, const FlowChoice& choice
 ReclaimAnswer Reclaims::EndTokensOfAll(const Step& step, const std::vector<FlowSlot>& slots,
                                        uint32_t tokens_max, EndReason reason, const AdminAct& act) {
   const bool purges = reason == EndReason::kRuleRemoved;
+  const std::string note = NoteOf(act);
   ReclaimAnswer all;
   for (const FlowSlot slot : slots) {
     const FlowKey key = flows_->at(slot).key();
-    const ReclaimAnswer answer =
-        EndTokensOf(step, slot, tokens_max - all.reclaimed, reason, act.reason);
+    const ReclaimAnswer answer = EndTokensOf(step, slot, tokens_max - all.reclaimed, reason, note);
     // A notice for each kind that lost tokens.
     all.reclaimed += answer.reclaimed;
     all.more = all.more || answer.more;
@@ -123,6 +124,7 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
   if (space == kNoNamespace) return page;
   auto next = flows_->by_key().lower_bound(FlowKey{FlowId{piece.first_flow}});
   uint32_t looks = 0;
+  const std::string note = NoteOf(act);
   // A piece ends at its tokens or at its flows: a walk over flows without tokens takes time, too.
   while (next != flows_->by_key().end() && page.reclaimed < piece.limit && looks < kFlowsPerPiece) {
     ++looks;
@@ -131,7 +133,7 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
     bool more = false;
     if (flow.name_space == space && flow.tokens.size > 0) {
       const ReclaimAnswer answer =
-          EndTokensOf(step, slot, piece.limit - page.reclaimed, EndReason::kAdmin, act.reason);
+          EndTokensOf(step, slot, piece.limit - page.reclaimed, EndReason::kAdmin, note);
       page.reclaimed += answer.reclaimed;
       more = answer.more;
     }

@@ -78,8 +78,11 @@ Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
       if (slot == kNoFlow || !flows.at(slot).active()) continue;
       const std::string& name = flows.name_space(flows.at(slot).name_space).name;
       if (replaced.contains(name)) continue;
+      // A set by RPC may be of somebody who may not see the other namespace.
+      const bool tells = set->source != kRpcRuleSource;
       return Status::AlreadyExists(
-          FlowIdOf(*set, rule) + " belongs to namespace " + name +
+          FlowIdOf(*set, rule) + " belongs to " +
+          (tells ? "namespace " + name : "another namespace") +
           "; of each kind, flow ids are unique across namespaces (to move it, load a "
           "set without it there first, such as []; to give a namespace "
           "another name, configure both, the old one with [])");

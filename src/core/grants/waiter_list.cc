@@ -7,11 +7,14 @@ namespace {
 
 class Lister {
  public:
-  Lister(const Books& books, const WaitQueues& queues, const WaiterFilter& filter, size_t limit)
-      : books_(books), queues_(queues), filter_(filter), limit_(limit) {}
+  Lister(const Books& books, const WaitQueues& queues, const WaiterFilter& filter, size_t limit,
+         const Sight& sight)
+      : books_(books), queues_(queues), filter_(filter), limit_(limit), sight_(sight) {}
 
   void AddFlow(FlowSlot slot) {
     const Flow& flow = books_.flows().at(slot);
+    books_.looks() += 1;
+    if (!sight_.Has(books_.flows(), flow.name_space)) return;
     AddLane(flow.lane);
     if (flow.keys == 0) return;
     // Under a rule by value each key with waiters is a lane.
@@ -40,6 +43,7 @@ class Lister {
   }
   bool Matches(const Waiter& waiter) const {
     const SessionState& session = books_.sessions().at(waiter.session_slot);
+    if (!sight_.Has(books_.flows(), session.name_space)) return false;
     return (!filter_.client_id.has_value() || session.client_id == *filter_.client_id) &&
            (!filter_.instance.has_value() || session.instance == *filter_.instance);
   }
@@ -48,14 +52,15 @@ class Lister {
   const WaitQueues& queues_;
   const WaiterFilter& filter_;
   const size_t limit_;
+  const Sight& sight_;
   std::vector<WaiterPlace> found_;
 };
 
 }  // namespace
 
 std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queues,
-                                     const WaiterFilter& filter, size_t limit) {
-  Lister lister(books, queues, filter, limit);
+                                     const WaiterFilter& filter, size_t limit, const Sight& sight) {
+  Lister lister(books, queues, filter, limit, sight);
   // A chosen flow needs no walk over the others.
   if (filter.flow.has_value()) {
     for (const FlowSlot slot : FindAll(books.flows(), {*filter.flow, filter.kind})) {

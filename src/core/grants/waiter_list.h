@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/books.h"
+#include "core/sight.h"
 #include "core/tables/slot.h"
 #include "core/tables/wait_queues.h"
 #include "nowcalls/flow_kind.h"
@@ -30,10 +31,12 @@ struct WaiterPlace {
   uint32_t place = 0;  // In the line of its flow, or of its value of the parameter; 1: the first.
 };
 
-// By flow id, the rule of the flow first, then by value and place. Valid until the next call that
+// By flow id, the rule of the flow first, then by value and place. `sight`: as of Core::ListTokens.
+// Valid until the next call that
 // changes the core.
 std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queues,
-                                     const WaiterFilter& filter, size_t limit);
+                                     const WaiterFilter& filter, size_t limit,
+                                     const Sight& sight = {});
 
 }  // namespace nowcalls::core
 

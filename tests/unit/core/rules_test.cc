@@ -127,18 +127,18 @@ TEST_CASE("one invalid rule refuses the whole set and the old one stays") {
   CHECK(h.Acquire(a, 3).status == TokenStatus::kNoRuleExists);
 }
 
-TEST_CASE("a flowId of another namespace refuses the whole set and names the owner") {
+TEST_CASE("a flowId of another namespace refuses the whole set") {
   CoreHarness h;
   h.Rules({{.flow = 1}}, "owner");
   h.auto_commit = false;
   const Status status = Load(&h, "thief", RulesJson({{.flow = 5}, {.flow = 1}}));
   CHECK(StatusCodeName(status.code()) == "already_exists");
-  CHECK(
-      status.message() ==
-      "namespace thief: rule of resource 'r1': clusterConfig.flowId 1 belongs to namespace "
-      "owner; of each kind, flow ids are unique across namespaces (to move it, load a set without "
-      "it there first, such as []; to give a namespace another name, configure both, the old one "
-      "with [])");
+  CHECK(status.message() ==
+        "namespace thief: rule of resource 'r1': clusterConfig.flowId 1 belongs to another "
+        "namespace; of each kind, flow ids are unique across namespaces (to move it, load a set "
+        "without "
+        "it there first, such as []; to give a namespace another name, configure both, the old one "
+        "with [])");
   CHECK(h.batch().empty());
   CHECK(OnlyFlow(h.core().flows(), 5) == kNoFlow);
   CHECK(h.core().flows().FindNamespace("thief") == kNoNamespace);
