@@ -52,6 +52,8 @@ void Closing::Abort(Connection* connection, const std::string& why) {
 
 void Closing::CloseIfAnswered(Connection* connection) {
   if (connection->closed() || connection->requests_in_flight() > 0) return;
+  // A peer that ends its side learns no earlier that its secret was wrong.
+  if (connection->wrong_secret_until.has_value()) return;
   // A backup takes long, and its answer needs no session: the session need not wait for it.
   if (connection->owes_answer) return EndSession(connection);
   // The last answers go to the driver before Close, which sends what it buffers.

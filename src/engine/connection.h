@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "access/access.h"
+#include "access/gate.h"
 #include "base/time.h"
 #include "core/tables/token_table.h"
 #include "engine/batches.h"
@@ -35,11 +35,27 @@ enum class ConnectionState : uint8_t {
   kClosed,  // The engine has closed it; OnDisconnect is still to come.
 };
 
+// Of a connection that the server does not know.
+struct Stranger {
+  uint64_t number = 0;  // By arrival.
+  Instant since{};
+  std::string origin{};  // net::OriginOf.
+  size_t in = 0;         // Bytes of messages taken.
+  size_t out = 0;        // Bytes of answers made.
+};
+
 struct Connection {
   // Connections.
   ConnectionId id = 0;
   net::Peer peer;
-  access::Principal principal;
+
+  // Identities.
+  access::Identity identity;
+  uint32_t wrong_secrets = 0;                 // That it has shown.
+  std::optional<Instant> wrong_secret_until;  // When the answer to one is due; no input until then.
+
+  // Strangers; null: the server knows it.
+  std::unique_ptr<Stranger> stranger;
 
   // Closing.
   ConnectionState state = ConnectionState::kFree;

@@ -17,7 +17,7 @@ namespace nowcalls::engine {
 
 class Connections {
  public:
-  Connection* Add(net::Peer peer, access::Principal principal) {
+  Connection* Add(net::Peer peer) {
     if (free_.empty()) {
       free_.push_back(static_cast<ConnectionId>(all_.size()));
       all_.emplace_back();
@@ -28,7 +28,6 @@ class Connections {
     connection.id = id;
     connection.state = ConnectionState::kOpen;
     connection.peer = std::move(peer);
-    connection.principal = std::move(principal);
     ++count_;
     return &connection;
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "core/rules/rule_set.h"
 #include "engine/engine_impl.h"
 #include "engine/figures.h"
@@ -21,16 +22,17 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       outputs(options.limits, driver, &connections, &batches, &buffers, &closing),
       late(core, &connections, &outputs),
       closing(core, driver, &batches, &inputs, &outputs, &late),
+      identities(options.limits, core, driver, &connections, &inputs, &closing),
       intake(core, [this] { return batches.Step(); }),
-      rpc(core, &intake, &outputs, &late, driver, options.version,
+      rpc(core, &intake, &outputs, &late, driver, &identities, options.version,
           [this] {
-            return FiguresOf({*core, options, disk, connections, rpc.requests, sentinel.counters,
-                              sweep, started, batches.now()});
+            return FiguresOf({*core, options, disk, connections, identities, rpc.requests,
+                              sentinel.counters, sweep, started, batches.now()});
           }),
-      sentinel(core, &outputs, driver, &shutting_down),
+      sentinel(core, &outputs, driver, &identities, &shutting_down),
       protocols(&rpc, &sentinel),
       inputs(options.limits, core, driver, &connections, &batches, &buffers, &protocols, &outputs,
-             &late, &closing) {
+             &late, &closing, identities.strangers()) {
   batches.SetNow(now);
 }
 
@@ -65,14 +67,26 @@ Engine::Engine(EngineOptions options, core::Core* core, Driver* driver, Instant 
 
 Engine::~Engine() = default;
 
+void Engine::SetAccess(access::Gate gate) { impl_->identities.SetGate(std::move(gate)); }
+
 // --- Connections. ---
 
 std::optional<ConnectionId> Engine::OnConnect(net::Peer peer, Instant now) {
   impl_->batches.SetNow(now);
   // Invariant 8: each connection may hold buffers, so their number is bounded.
   if (impl_->connections.count() >= impl_->options.limits.connections_max) return std::nullopt;
-  access::Principal principal = impl_->options.identify(peer);
-  return impl_->connections.Add(std::move(peer), std::move(principal))->id;
+  Connection* connection = impl_->connections.Add(std::move(peer));
+  impl_->identities.Greet(connection, now);
+  return connection->id;
+}
+
+void Engine::OnIdentity(ConnectionId id, const net::Peer& peer) {
+  Connection* connection = impl_->connections.GetUsed(id);
+  if (!connection->open()) return;
+  // Its name stays: a session is shown and left by it.
+  NOWCALLS_CHECK(connection->peer.name == peer.name);
+  connection->peer = peer;
+  impl_->identities.Greet(connection, impl_->batches.now());
 }
 
 void Engine::OnIdentity(ConnectionId id, const net::Peer& peer, Instant now) {
@@ -109,6 +123,7 @@ void Engine::OnDisconnect(ConnectionId id, Instant now) {
   Connection* connection = impl_->connections.GetUsed(id);
   // Every part forgets the connection before Remove: the next OnConnect may get its id.
   impl_->closing.EndSession(connection);
+  impl_->identities.Forget(connection);
   impl_->inputs.Drop(connection);
   impl_->outputs.Forget(connection);
   impl_->connections.Remove(connection);
@@ -128,6 +143,7 @@ void Engine::ResumeInput(Instant now) {
 void Engine::OnTime(Instant now) {
   impl_->batches.SetNow(now);
   impl_->CloseTooSlow();
+  impl_->identities.OnTime(now);
   if (impl_->due_may_end()) {
     const core::Step step = impl_->batches.StepForDue();
     impl_->core->OnTime(step);
@@ -160,7 +176,7 @@ Instant Engine::NextDeadline() const {
   if (const auto slow = impl_->outputs.OldestStalled()) {
     next = std::min(next, slow->since + limits.output_stalled_ms);
   }
-  return next;
+  return std::min(next, impl_->identities.NextDeadline());
 }
 
 void Engine::TurnEnd() {

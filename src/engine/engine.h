@@ -19,14 +19,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "access/access.h"
+#include "access/gate.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/time.h"
@@ -50,7 +49,6 @@ struct EngineOptions {
   std::string data_dir;                     // As told by info.
   std::string expire_strategy = "default";  // As told by info: "default", "strict".
   const TlsCounters* tls = nullptr;         // As told by info; nullptr: zeros.
-  std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
 };
 
 class Engine {
@@ -59,12 +57,16 @@ class Engine {
   Engine(EngineOptions options, core::Core* core, Driver* driver, Instant now);
   ~Engine();
 
+  // Who may come in, also before the first connection; at first everybody may do everything.
+  // Connections whose principal is gone or may less are closed in the turns that follow.
+  void SetAccess(access::Gate gate);
+
   // The peer's name is for logs, and shows a session without a client id. nullopt: connections_max
   // are open; close the socket.
   std::optional<ConnectionId> OnConnect(net::Peer peer, Instant now);
   // A handshake is done: `peer` has `encrypted` and `certificate`, and else is what it was. Before
   // the first OnBytes.
-  void OnIdentity(ConnectionId id, const net::Peer& peer, Instant now);
+  void OnIdentity(ConnectionId id, const net::Peer& peer);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
   // The peer sends no more but may still read. Closes once its requests are answered; acquires that
   // wait are dropped unanswered.

@@ -13,6 +13,7 @@
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/figures.h"
+#include "engine/identities.h"
 #include "engine/inputs.h"
 #include "engine/late_answers.h"
 #include "engine/outputs.h"
@@ -45,6 +46,7 @@ struct Engine::Impl {
   Outputs outputs;
   LateAnswers late;
   Closing closing;
+  Identities identities;
   RuleIntake intake;
   rpc::Service rpc;
   sentinel::Service sentinel;

@@ -13,6 +13,7 @@
 #include "core/expiry/mass_expiry.h"
 #include "core/tables/wait_queues.h"
 #include "engine/engine.h"
+#include "engine/identities.h"
 #include "ledger/families.h"
 #include "wire/method.h"
 
@@ -146,6 +147,9 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
     {{"counts.connections_by_protocol", kGauge, "",
       "the same by what they speak: `messagepack_rpc`, `sentinel`", "protocol"},
      [](const Source& s) { return ByProtocol(s); }},
+    {{"counts.unidentified", kGauge, "",
+      "open connections that the server does not know, see [identify](#identify)"},
+     [](const Source& s) { return Count(s.identities.strangers().count()); }},
     {{"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens"},
      [](const Source& s) { return Count(s.core.books().sessions().size()); }},
     {{"counts.namespaces", kGauge, "",
@@ -232,6 +236,11 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
     {{"totals.sentinel_malformed", kCounter, "",
       "Sentinel's frames that were too short or too long, or whose data was wrong"},
      [](const Source& s) { return Count(s.sentinel.malformed); }},
+    {{"totals.wrong_secrets", kCounter, "", "secrets that `identify` did not take"},
+     [](const Source& s) { return Count(s.identities.wrong_secrets()); }},
+    {{"totals.refused_calls", kCounter, "",
+      "requests that were refused for want of a role or of a namespace"},
+     [](const Source& s) { return Count(s.identities.refused_calls()); }},
 });
 
 constexpr auto kSweepFigures = std::to_array<Figure>({
@@ -286,6 +295,8 @@ constexpr auto kSettingsFigures = std::to_array<Figure>({
 
 constexpr auto kLimitsFigures = std::to_array<Figure>({
     {{"limits.connections_max", kSetting, "", "connections"}, Limit<&Limits::connections_max>},
+    {{"limits.unidentified_max", kSetting, "", "connections that the server does not know"},
+     Limit<&Limits::unidentified_max>},
     {{"limits.sessions_max", kSetting, "", "sessions, online or offline with tokens"},
      Limit<&Limits::sessions_max>},
     {{"limits.rules_max", kSetting, "", "rules in force"}, Limit<&Limits::rules_max>},

@@ -18,6 +18,7 @@
 
 namespace nowcalls::engine {
 
+class Identities;
 struct EngineOptions;
 
 struct SweepCounters {  // Since the server started.
@@ -36,6 +37,7 @@ struct FigureSource {
   const EngineOptions& options;
   const DiskRoom& disk;
   const Connections& connections;
+  const Identities& identities;
   std::span<const uint64_t> requests;  // MessagePack-RPC, by wire::Method.
   const sentinel::Counters& sentinel;
   const SweepCounters& sweep;

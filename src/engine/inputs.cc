@@ -6,6 +6,7 @@
 #include "engine/closing.h"
 #include "engine/late_answers.h"
 #include "engine/outputs.h"
+#include "engine/strangers.h"
 
 namespace nowcalls::engine {
 namespace {
@@ -21,7 +22,7 @@ constexpr int kEmptyVisitCost = 8;
 
 Inputs::Inputs(const Limits& limits, core::Core* core, Driver* driver, Connections* connections,
                Batches* batches, BufferPool* buffers, Protocols* protocols, Outputs* outputs,
-               LateAnswers* late, Closing* closing)
+               LateAnswers* late, Closing* closing, Strangers* strangers)
     : limits_(limits),
       core_(core),
       driver_(driver),
@@ -31,6 +32,7 @@ Inputs::Inputs(const Limits& limits, core::Core* core, Driver* driver, Connectio
       outputs_(outputs),
       late_(late),
       closing_(closing),
+      strangers_(strangers),
       held_(buffers) {}
 
 void Inputs::TakeBytes(Connection* connection, std::string_view bytes) {
@@ -112,6 +114,11 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
     if (!connection->open()) return taken;
     if (message.outcome != Taken::Outcome::kTaken) break;
     taken += message.bytes;
+    // Nothing more is read, either: the next guess waits for the answer to this one.
+    if (connection->wrong_secret_until.has_value()) {
+      lines_.Wait(connection, InputWaits::kForSecret);
+      break;
+    }
   }
   // Visits without a message cost, too: many connections that send a byte each spend the turn.
   *turn_left -= std::max(visit_cost - left, kEmptyVisitCost);
@@ -145,14 +152,17 @@ Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit* visi
   const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
   const uint64_t looks = batches_->looks() - looks_before;
   *visit_left -= Charge(message, message.bytes + made, looks);
+  if (connection->stranger != nullptr) strangers_->Count(connection, message.bytes, made);
   return message;
 }
 
 // The message at the front of `rest` was not taken. On kRefused, Take has answered the peer.
 void Inputs::Leave(Connection* connection, std::string_view rest, const Taken& message) {
   switch (message.outcome) {
-    case Taken::Outcome::kTaken:
-    case Taken::Outcome::kIncomplete: return;
+    case Taken::Outcome::kTaken: return;
+    case Taken::Outcome::kIncomplete:
+      if (connection->stranger != nullptr) strangers_->CheckIncomplete(connection, rest.size());
+      return;
     case Taken::Outcome::kWaits: return lines_.Wait(connection, message.waits);
     case Taken::Outcome::kForeign:
       return closing_->EndRefused(connection, Protocols::WhyNone(rest.front()));

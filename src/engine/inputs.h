@@ -24,12 +24,13 @@ namespace nowcalls::engine {
 class Closing;
 class LateAnswers;
 class Outputs;
+class Strangers;
 
 class Inputs {
  public:
   Inputs(const Limits& limits, core::Core* core, Driver* driver, Connections* connections,
          Batches* batches, BufferPool* buffers, Protocols* protocols, Outputs* outputs,
-         LateAnswers* late, Closing* closing);
+         LateAnswers* late, Closing* closing, Strangers* strangers);
 
   void TakeBytes(Connection* connection, std::string_view bytes);
   // Visits waiting connections, within the budget left.
@@ -63,6 +64,7 @@ class Inputs {
   Outputs* const outputs_;
   LateAnswers* const late_;
   Closing* const closing_;
+  Strangers* const strangers_;
   HeldInput held_;
   Lines lines_;
   TurnBudget budget_;

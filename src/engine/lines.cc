@@ -6,7 +6,8 @@ namespace nowcalls::engine {
 namespace {
 
 bool IsHeld(InputWaits waits) {
-  return waits != InputWaits::kNothing && waits != InputWaits::kForPeer;
+  return waits != InputWaits::kNothing && waits != InputWaits::kForPeer &&
+         waits != InputWaits::kForSecret;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Lines: connections whose input waits, by what it waits for.
 //
-// Thread: loop. First come first served. Input that waits for its own replies or peer stands in no
-// queue.
+// Thread: loop. First come first served. Input that waits for its own replies, its peer
+// or the answer to a wrong secret stands in no queue.
 #ifndef NOWCALLS_ENGINE_LINES_H_
 #define NOWCALLS_ENGINE_LINES_H_
 
@@ -52,7 +52,7 @@ class Lines {
   ConnectionQueue for_work_;
   ConnectionQueue for_batch_;
   ConnectionQueue for_commit_;
-  size_t held_ = 0;  // Connections whose input waits for anything but the peer.
+  size_t held_ = 0;  // Connections whose input waits for this server.
 };
 
 }  // namespace nowcalls::engine

@@ -1,16 +1,16 @@
-// The question of access.
+// The questions of access, for all protocols of connections.
 //
-// Thread: loop.
+// Thread: loop. A principal of all namespaces costs one test.
 #ifndef NOWCALLS_ENGINE_PERMISSION_H_
 #define NOWCALLS_ENGINE_PERMISSION_H_
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "access/access.h"
 #include "core/books.h"
-#include "core/core.h"
+#include "core/sight.h"
+#include "core/tables/flow_table.h"
 #include "engine/connection.h"
 
 namespace nowcalls::engine {
@@ -18,23 +18,40 @@ namespace nowcalls::engine {
 // Of a connection that asks for a token before it has named a namespace.
 inline constexpr std::string_view kDefaultNamespace = "default";
 
-// Whether the connection may do what has these needs; *why continues the method's name. The
-// namespace is that of its session, or of the session that it would get.
-inline bool IsAllowed(const core::Core& core, const Connection& connection,
-                      const access::Needs& needs, std::string* why) {
-  std::optional<std::string_view> name_space;
-  // A principal of all namespaces needs no lookup.
-  if (connection.principal.namespaces.has_value()) {
-    name_space = kDefaultNamespace;
-    if (connection.session != core::kNoSession) {
-      const core::Books& books = core.books();
-      name_space =
-          books.flows().name_space(books.sessions().at(connection.session).name_space).name;
-    }
-  }
-  if (access::May(connection.principal, needs, name_space)) return true;
-  *why = access::WhyNot(connection.principal, needs, name_space);
-  return false;
+// Whether it has the role. Its scope is asked for where the namespace is known, by Sight.
+inline bool HasRole(const Connection& connection, const access::Needs& needs) {
+  return access::May(connection.identity.principal, needs, std::nullopt);
+}
+
+// The namespaces that the principal may reach. `principal` outlives it.
+inline core::Sight SightOf(const access::Principal& principal) {
+  if (!principal.namespaces.has_value()) return {};
+  return {&principal, [](const void* whose, std::string_view name_space) {
+            constexpr access::Needs kNamed{access::Role::kAnybody, access::Scope::kNamespace};
+            return access::May(*static_cast<const access::Principal*>(whose), kNamed, name_space);
+          }};
+}
+inline core::Sight SightOf(const Connection& connection) {
+  return SightOf(connection.identity.principal);
+}
+
+// A flow is of the namespace of its rule, in force or removed. One that does not exist is in sight:
+// it is answered so. Where the rule that is asked is not in force, the core's answer tells of one
+// of the other kind, which must be in sight, too.
+inline bool IsInSight(const core::Sight& sight, const core::FlowTable& flows, const FlowKey& key) {
+  if (sight.all()) return true;
+  const core::FlowSlot slot = flows.Find(key);
+  if (slot != core::kNoFlow && !sight.Has(flows, slot)) return false;
+  if (slot != core::kNoFlow && flows.at(slot).active()) return true;
+  const core::FlowSlot other = core::FindOther(flows, key);
+  return other == core::kNoFlow || sight.Has(flows, other);
+}
+
+// A token is of the namespace of its flow.
+inline bool IsInSight(const core::Sight& sight, const core::Books& books, TokenId token) {
+  if (sight.all()) return true;
+  const core::TokenSlot slot = books.tokens().Find(books.ids().ToFence(token).value);
+  return slot == core::kNoToken || sight.Has(books.flows(), books.tokens().at(slot).flow_slot);
 }
 
 }  // namespace nowcalls::engine

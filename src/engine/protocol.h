@@ -26,6 +26,7 @@ struct Connection;
 //
 //   kNothing -> any other -> kForTurn -> kNothing, or any other if it still cannot go on
 //               kForCommit -> kForWork
+//               kForSecret -> kForTurn
 enum class InputWaits : uint8_t {
   kNothing,     // Messages are taken as they come.
   kForTurn,     // A place in a turn.
@@ -34,6 +35,7 @@ enum class InputWaits : uint8_t {
   kForReplies,  // Replies of this connection, which wait for a commit: until OnCommitDone.
   kForCommit,   // Replies of all connections, beside which no long one has room: the same.
   kForPeer,     // The peer, which does not read its replies: until OnSent.
+  kForSecret,   // The answer to a wrong secret (identities.h).
 };
 
 // The price of a message in units of about half a microsecond. `per_kib`: of the message, its reply
@@ -99,7 +101,10 @@ class Protocol {
   virtual void AnswerBackup(Connection* /*connection*/, const Result<wire::BackupReply>& /*made*/) {
   }
 
-  // Tells the peer `why`, if the message at the front can be answered.
+  // Answers the identify that Identities::Show took for wrong.
+  virtual void AnswerWrongSecret(Connection* /*connection*/) {}
+
+  // Tells the peer `why` its connection ends, if the message at the front can be answered.
   virtual void AnswerRefused(Connection* connection, std::string_view input,
                              std::string_view why) = 0;
 };

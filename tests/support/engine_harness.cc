@@ -66,6 +66,16 @@ std::vector<uint32_t> Ids(uint32_t first, uint32_t last) {
   return ids;
 }
 
+access::Entry PrincipalEntry(std::string_view name, access::Role role,
+                             std::optional<std::vector<std::string>> namespaces,
+                             std::string_view secret) {
+  access::Entry entry{
+      .principal = {.name = std::string(name), .role = role, .namespaces = std::move(namespaces)},
+      .certificates = {std::string(name)}};
+  if (!secret.empty()) entry.secrets.push_back(access::DigestOf(secret));
+  return entry;
+}
+
 wire::AcquireReply EngineReply::acquire() const {
   return Decoded(wire::DecodeAcquireReply(result));
 }
@@ -98,11 +108,8 @@ void EngineHarness::StartEngine() {
   core_ = std::make_unique<core::Core>(core_options_);
   REQUIRE(LoadCore(&store_, now_, core_.get()).ToString() == "ok");
   engine_ = std::make_unique<engine::Engine>(
-      engine::EngineOptions{.limits = limits_,
-                            .version = "9.9.9",
-                            .durability = "sync",
-                            .data_dir = "/data\xff",
-                            .identify = [this](const net::Peer& peer) { return identify(peer); }},
+      engine::EngineOptions{
+          .limits = limits_, .version = "9.9.9", .durability = "sync", .data_dir = "/data\xff"},
       core_.get(), &driver_, now_);
 }
 
@@ -113,10 +120,28 @@ void EngineHarness::Restart() {
 }
 
 engine::ConnectionId EngineHarness::Connect(std::string_view peer) {
-  const auto id = engine_->OnConnect({.name = std::string(peer)}, now_);
+  const std::string host(peer.substr(0, peer.rfind(':')));
+  return Connect(
+      net::Peer{.name = std::string(peer), .host = host, .loopback = host == "127.0.0.1"});
+}
+
+engine::ConnectionId EngineHarness::Connect(net::Peer peer) {
+  const auto id = engine_->OnConnect(std::move(peer), now_);
   REQUIRE(id.has_value());
   driver_.Forget(*id);
   return *id;
+}
+
+engine::ConnectionId EngineHarness::ConnectAs(std::string_view principal) {
+  return Connect(net::Peer{.name = "10.0.0.1:" + std::to_string(++ports_),
+                           .host = "10.0.0.1",
+                           .encrypted = true,
+                           .certificate = std::string(principal)});
+}
+
+void EngineHarness::SetAccess(std::vector<access::Entry> principals) {
+  engine_->SetAccess(
+      access::Gate(std::make_shared<const access::AccessList>(std::move(principals))));
 }
 
 void EngineHarness::Disconnect(engine::ConnectionId id) { engine_->OnDisconnect(id, now_); }

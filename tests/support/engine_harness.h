@@ -6,14 +6,13 @@
 #define NOWCALLS_SUPPORT_ENGINE_HARNESS_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "access/access.h"
+#include "access/access_list.h"
 #include "engine/engine.h"
 #include "store/memory_store.h"
 #include "support/core_harness.h"
@@ -35,6 +34,11 @@ std::string TokenPageRequests(uint32_t first, uint32_t last, uint32_t rows = 100
 
 // first, first + 1, ..., last.
 std::vector<uint32_t> Ids(uint32_t first, uint32_t last);
+
+// Who has the certificate `name` and shows `secret`. No namespaces: all.
+access::Entry PrincipalEntry(std::string_view name, access::Role role,
+                             std::optional<std::vector<std::string>> namespaces = std::nullopt,
+                             std::string_view secret = {});
 
 struct EngineReply {
   uint32_t msgid = 0;
@@ -62,6 +66,11 @@ class EngineHarness {
   Instant now() const { return now_; }
 
   engine::ConnectionId Connect(std::string_view peer = "127.0.0.1:1000");
+  engine::ConnectionId Connect(net::Peer peer);
+  // With this certificate, from an address of its own: as the principal of this name.
+  engine::ConnectionId ConnectAs(std::string_view principal);
+  // From now on there are these; before the first call everybody may do everything.
+  void SetAccess(std::vector<access::Entry> principals);
   void Disconnect(engine::ConnectionId id);
   void Send(engine::ConnectionId id, std::string_view bytes) { engine_->OnBytes(id, bytes, now_); }
   // Sends, settles, and returns the one reply.
@@ -85,9 +94,6 @@ class EngineHarness {
 
   void Restart();
 
-  // Who the next connections are.
-  std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
-
  private:
   void StartEngine();
 
@@ -96,6 +102,7 @@ class EngineHarness {
   FakeDriver driver_;
   store::MemoryStore store_;
   Instant now_{CoreHarness::kStartMs};
+  int ports_ = 0;  // Of ConnectAs.
   std::unique_ptr<core::Core> core_;
   std::unique_ptr<engine::Engine> engine_;
 };

@@ -9,11 +9,39 @@
 #include "core/rule_book.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_set.h"
+#include "engine/identities.h"
+#include "engine/permission.h"
 #include "engine/rpc/handlers.h"
 #include "wire/admin_messages.h"
 
 namespace nowcalls::engine::rpc {
 namespace {
+
+// With an access file the log and the history tell the principal's name.
+bool TellsPrincipal(const Call& call) {
+  return call.connection->identity.proof != access::Proof::kOpen;
+}
+
+core::AdminAct ActOf(const Call& call, std::string_view reason) {
+  const access::Identity& identity = call.connection->identity;
+  core::AdminAct act{.by = call.connection->peer.name, .reason = reason};
+  if (!TellsPrincipal(call)) return act;
+  act.principal = identity.principal.name;
+  act.proof = access::ProofName(identity.proof);
+  act.method = wire::MethodName(call.request.method);
+  return act;
+}
+
+// Of a line about this call.
+LogFields FieldsOf(const Call& call, LogFields more) {
+  LogFields fields = {{"peer", call.connection->peer.name}};
+  if (TellsPrincipal(call)) {
+    fields = engine::FieldsOf(*call.connection);
+    fields.push_back({"method", std::string(wire::MethodName(call.request.method))});
+  }
+  fields.insert(fields.end(), more.begin(), more.end());
+  return fields;
+}
 
 // "Nothing was left" and "no such flow" wait for the commit, too: the records that ended the tokens
 // may be on their way.
@@ -28,10 +56,9 @@ void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer)
 // A load without a change writes nothing, so a peer could repeat it at will. Its lines have the
 // topic of the peer, which is limited more strictly than acts of administrators.
 void LogUnchanged(const Call& call, std::string_view name_space, const core::ParsedRules& rules) {
-  const std::string& peer = call.connection->peer.name;
-  const std::string loaded =
-      "connection " + peer + " loaded the rules of namespace " + Shortened(name_space);
-  const LogFields fields = {{"peer", peer}, {"namespace", std::string(name_space)}};
+  const std::string loaded = "connection " + NameOf(*call.connection) +
+                             " loaded the rules of namespace " + Shortened(name_space);
+  const LogFields fields = FieldsOf(call, {{"namespace", std::string(name_space)}});
   Driver* const driver = call.service.driver;
   driver->Log(Severity::kInfo, LogTopic::kPeer,
               loaded + ", which changes nothing: " + std::to_string(rules.rules.size()) +
@@ -48,8 +75,12 @@ void Reclaim(const Call& call) {
   wire::ReclaimParams params;
   wire::RequestError error;
   if (!wire::DecodeReclaim(call.request.params, &params, &error)) return ReplyError(call, error);
-  ReplyStatus(call, call.core()->Reclaim(call.step, TokenId{params.token_id},
-                                         {call.connection->peer.name, params.reason}));
+  // Another's token is as one that does not exist.
+  if (!IsInSight(SightOf(*call.connection), call.core()->books(), TokenId{params.token_id})) {
+    return ReplyStatus(call, TokenStatus::kAlreadyRelease);
+  }
+  ReplyStatus(
+      call, call.core()->Reclaim(call.step, TokenId{params.token_id}, ActOf(call, params.reason)));
 }
 
 void ReclaimClient(const Call& call) {
@@ -57,9 +88,10 @@ void ReclaimClient(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeReclaimClient(call.request.params, &params, &error))
     return ReplyError(call, error);
+  if (!MayReach(call, params.name_space)) return;
   ReplyReclaimed(call, call.core()->ReclaimClient(
                            call.step, {params.name_space, params.client_id, params.instance},
-                           params.limit, {call.connection->peer.name, params.reason}));
+                           params.limit, ActOf(call, params.reason)));
 }
 
 void ReclaimFlow(const Call& call) {
@@ -67,27 +99,30 @@ void ReclaimFlow(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeReclaimFlow(call.request.params, &params, &error))
     return ReplyError(call, error);
+  FlowChoice choice{FlowId{params.flow_id}, params.kind};
+  if (!NarrowToReach(call, &choice)) return;
   ReplyReclaimed(
-      call, call.core()->ReclaimFlow(call.step, {FlowId{params.flow_id}, params.kind}, params.limit,
-                                     {call.connection->peer.name, params.reason}));
+      call, call.core()->ReclaimFlow(call.step, choice, params.limit, ActOf(call, params.reason)));
 }
 
 void Purge(const Call& call) {
   wire::PurgeParams params;
   wire::RequestError error;
   if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
+  FlowChoice choice{FlowId{params.flow_id}, params.kind};
+  if (!NarrowToReach(call, &choice)) return;
   ReplyReclaimed(call,
-                 call.core()->Purge(call.step, {FlowId{params.flow_id}, params.kind}, params.limit,
-                                    {call.connection->peer.name, params.reason}));
+                 call.core()->Purge(call.step, choice, params.limit, ActOf(call, params.reason)));
 }
 
 void Drain(const Call& call) {
   wire::DrainParams params;
   wire::RequestError error;
   if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
+  FlowChoice choice{FlowId{params.flow_id}, params.kind};
+  if (!NarrowToReach(call, &choice)) return;
   const Result<core::DrainAnswer> answer =
-      call.core()->Drain(call.step, {FlowId{params.flow_id}, params.kind}, params.on,
-                         {call.connection->peer.name, params.reason});
+      call.core()->Drain(call.step, choice, params.on, ActOf(call, params.reason));
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status().WithContext("drain")));
   wire::EncodeDrain(call.request.msgid,
                     {.status = answer->status,
@@ -102,9 +137,10 @@ void ReclaimNamespace(const Call& call) {
   if (!wire::DecodeReclaimNamespace(call.request.params, &params, &error)) {
     return ReplyError(call, error);
   }
+  if (!MayReach(call, params.name_space)) return;
   const core::ReclaimPage page = call.core()->ReclaimNamespace(
       call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
-      {call.connection->peer.name, params.reason});
+      ActOf(call, params.reason));
   wire::EncodeReclaimNamespace(call.request.msgid,
                                {page.reclaimed, static_cast<uint64_t>(page.next_flow)},
                                call.AfterCommit());
@@ -116,9 +152,10 @@ void DrainNamespace(const Call& call) {
   if (!wire::DecodeDrainNamespace(call.request.params, &params, &error)) {
     return ReplyError(call, error);
   }
+  if (!MayReach(call, params.name_space)) return;
   const Result<core::DrainPage> page = call.core()->DrainNamespace(
       call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
-      params.on, {call.connection->peer.name, params.reason});
+      params.on, ActOf(call, params.reason));
   if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("drain_namespace")));
   wire::EncodeDrainNamespace(call.request.msgid,
                              {.status = page->status,
@@ -133,11 +170,12 @@ void RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
+  if (!MayReach(call, params.name_space)) return;
   // 1. Parse, check and replace. The count of changes tells whether the set was in force already.
   const uint64_t changes_before = call.core()->rule_book().set_changes();
   const Result<RuleSink::CheckedSet> loaded =
       call.service.rules.Load(params.name_space, params.json);
-  const std::string& peer = call.connection->peer.name;
+  const std::string who = NameOf(*call.connection);
   const std::string name_space = "namespace " + Shortened(params.name_space);
   // 2. A refused set changes nothing: the rules before stay in force.
   if (!loaded.ok()) {
@@ -146,16 +184,16 @@ void RulesLoad(const Call& call) {
     if (!why.starts_with(name_space)) why = name_space + ": " + why;
     call.service.driver->Log(
         Severity::kWarn, LogTopic::kPeer,
-        "connection " + peer + " was refused a set of rules: " + why,
-        {{"peer", peer}, {"namespace", std::string(params.name_space)}, {"reason", why}});
+        "connection " + who + " was refused a set of rules: " + why,
+        FieldsOf(call, {{"namespace", std::string(params.name_space)}, {"reason", why}}));
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
   // 3. Log the act. The answer waits for the commit, with the rules that it puts in force.
   const core::ParsedRules& rules = (*loaded)->parsed;
   if (call.core()->rule_book().set_changes() != changes_before) {
     call.service.driver->Log(Severity::kInfo, LogTopic::kAct,
-                             "administrator " + peer + " loaded the rules of " + name_space,
-                             {{"peer", peer}, {"namespace", std::string(params.name_space)}});
+                             "administrator " + who + " loaded the rules of " + name_space,
+                             FieldsOf(call, {{"namespace", std::string(params.name_space)}}));
   } else {
     LogUnchanged(call, params.name_space, rules);
   }
@@ -172,7 +210,14 @@ void Backup(const Call& call) {
                                                          .by = call.connection->peer.name,
                                                          .to = std::string(params.to)});
   if (!begun.ok()) return ReplyError(call, ErrorOf(begun.WithContext("backup")));
-  *call.backup_msgid = call.request.msgid;
+  // The driver's lines know the peer alone.
+  if (TellsPrincipal(call)) {
+    call.service.driver->Log(Severity::kInfo, LogTopic::kAct,
+                             "administrator " + NameOf(*call.connection) +
+                                 " asked for a backup to " + Shortened(params.to),
+                             FieldsOf(call, {{"reason", Shortened(params.to)}}));
+  }
+  call.late->backup = call.request.msgid;
   call.connection->owes_answer = true;
 }
 

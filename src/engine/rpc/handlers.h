@@ -15,7 +15,8 @@
 
 namespace nowcalls::engine::rpc {
 
-// Clients: tokens.cc.
+// Clients: identify.cc, tokens.cc.
+void Identify(const Call& call);
 void Hello(const Call& call);
 void Ping(const Call& call);
 void Acquire(const Call& call);

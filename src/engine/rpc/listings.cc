@@ -8,6 +8,7 @@
 #include "core/rates/top_values.h"
 #include "core/reclaims.h"
 #include "core/rules/rule_json.h"
+#include "engine/permission.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
 #include "wire/figures.h"
@@ -49,9 +50,10 @@ uint64_t FillFlowPage(const Call& call, const wire::PageParams& page, Rows* rows
   return next == map.end() ? 0 : wire::FlowCursor(std::prev(next)->first, next->first);
 }
 
-// Finds the one or two flows of the choice. Empty: the call is answered with an error, which waits
-// for the commit, since the record that removed the flow may be on its way.
-std::vector<core::FlowSlot> FindFlows(const Call& call, const FlowChoice& choice) {
+// Finds the one or two flows of the choice that are in reach. Empty: the call is answered with an
+// error, which waits for the commit, since the record that removed the flow may be on its way.
+std::vector<core::FlowSlot> FindFlows(const Call& call, FlowChoice choice) {
+  if (!NarrowToReach(call, &choice)) return {};
   std::vector<core::FlowSlot> slots = FindAll(call.core()->flows(), choice);
   if (slots.empty()) {
     ReplyErrorAfterCommit(call, ErrorOf(core::NoSuchFlow(choice).WithContext(
@@ -66,6 +68,8 @@ void RulesList(const Call& call) {
   wire::RulesListParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesList(call.request.params, &params, &error)) return ReplyError(call, error);
+  if (params.name_space.has_value() && !MayReach(call, *params.name_space)) return;
+  const core::Sight sight = SightOf(*call.connection);
   std::vector<wire::RuleRow> rows;
   const uint64_t next = FillFlowPage(call, params.page, &rows, [&](core::FlowSlot slot) {
     const core::Flow& flow = call.core()->flows().at(slot);
@@ -73,6 +77,7 @@ void RulesList(const Call& call) {
     if (!flow.active()) return kLookCost;
     const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
     if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
+    if (!sight.Has(call.core()->flows(), flow.name_space)) return kLookCost;
     rows.push_back({flow.key().kind, name_space, core::RuleToJson(*flow.rule)});
     return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
   });
@@ -96,8 +101,10 @@ void Flows(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
     return ReplyError(call, error);
+  const core::Sight sight = SightOf(*call.connection);
   std::vector<wire::FlowRow> rows;
   const uint64_t next = FillFlowPage(call, page, &rows, [&](core::FlowSlot slot) {
+    if (!sight.Has(call.core()->flows(), slot)) return kLookCost;
     rows.push_back(RowOf(*call.core(), slot, call.step.now));
     call.core()->books().looks() += kFlowLooks;
     return kLookCost;
@@ -127,10 +134,15 @@ void Waiters(const Call& call) {
   if (!wire::DecodeWaiters(call.request.params, &params, &error)) return ReplyError(call, error);
   core::WaiterFilter filter{
       .kind = params.kind, .client_id = params.client_id, .instance = params.instance};
-  if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
+  if (params.flow_id.has_value()) {
+    FlowChoice choice{FlowId{*params.flow_id}, params.kind};
+    if (!NarrowToReach(call, &choice)) return;
+    filter.flow = choice.id;
+  }
+  const core::Sight sight = SightOf(*call.connection);
   std::vector<wire::WaiterRow> rows;
-  for (const core::WaiterPlace& waiter :
-       core::ListWaiters(call.core()->books(), call.core()->wait_queues(), filter, params.limit)) {
+  for (const core::WaiterPlace& waiter : core::ListWaiters(
+           call.core()->books(), call.core()->wait_queues(), filter, params.limit, sight)) {
     rows.push_back(RowOf(*call.core(), waiter));
   }
   wire::EncodeWaiterRows(call.request.msgid, rows, call.AfterCommit());
@@ -141,15 +153,20 @@ void Tokens(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeTokens(call.request.params, &params, &error)) return ReplyError(call, error);
   core::TokenFilter filter;
-  if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
+  if (params.flow_id.has_value()) {
+    FlowChoice choice{FlowId{*params.flow_id}, params.kind};
+    if (!NarrowToReach(call, &choice)) return;
+    filter.flow = choice.id;
+  }
   if (params.client_id.has_value()) filter.client_id = std::string(*params.client_id);
   filter.instance = params.instance;
   if (params.session.has_value()) filter.session = SessionId{*params.session};
   filter.min_age_ms = params.min_age_ms;
   filter.kind = params.kind;
   // The core remembers the place of a listing by the connection and its cursor, within limits.
-  Result<core::TokenPage> page = call.core()->ListTokens(call.step.now, call.connection->id, filter,
-                                                         params.page.limit, params.page.cursor);
+  Result<core::TokenPage> page =
+      call.core()->ListTokens(call.step.now, call.connection->id, filter, params.page.limit,
+                              params.page.cursor, SightOf(*call.connection));
   if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("tokens")));
   std::vector<wire::TokenRow> rows;
   rows.reserve(page->tokens.size());
@@ -164,11 +181,15 @@ void Sessions(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
     return ReplyError(call, error);
+  const core::Sight sight = SightOf(*call.connection);
   std::vector<wire::SessionRow> rows;
   const auto& by_id = call.core()->books().sessions().by_id();
   const auto next = FillPage(
       call, by_id, by_id.upper_bound(page.cursor), page.limit, &rows, [&](core::SessionSlot slot) {
-        rows.push_back(RowOf(*call.core(), call.core()->books().sessions().at(slot)));
+        const core::SessionState& session = call.core()->books().sessions().at(slot);
+        if (sight.Has(call.core()->flows(), session.name_space)) {
+          rows.push_back(RowOf(*call.core(), session));
+        }
         return kLookCost;
       });
   const uint64_t cursor = next == by_id.end() ? 0 : std::prev(next)->first;
@@ -180,11 +201,24 @@ void History(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodePage(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
-  const core::HistoryPage page = call.core()->books().history().Page(params.cursor, params.limit);
+  const core::Sight sight = SightOf(*call.connection);
+  const core::History& history = call.core()->books().history();
   std::vector<wire::HistoryRow> rows;
-  rows.reserve(page.entries.size());
-  for (const ledger::HistoryEntry* entry : page.entries) rows.push_back(RowOf(*entry));
-  wire::EncodeHistoryPage(call.request.msgid, rows, page.next_cursor, call.AfterCommit());
+  uint64_t cursor = params.cursor;
+  size_t looks = 0;
+  // Each round asks for the rows that lack, so none is looked at in vain. One is enough for
+  // principals of all namespaces.
+  do {
+    const core::HistoryPage page =
+        history.Page(cursor, params.limit - static_cast<uint32_t>(rows.size()));
+    for (const ledger::HistoryEntry* entry : page.entries) {
+      if (sight.Has(entry->name_space)) rows.push_back(RowOf(*entry));
+    }
+    looks += page.entries.size();
+    cursor = page.next_cursor;
+  } while (cursor != 0 && rows.size() < params.limit && looks < kPageCostMax);
+  call.core()->books().looks() += looks - rows.size();
+  wire::EncodeHistoryPage(call.request.msgid, rows, cursor, call.AfterCommit());
 }
 
 void Info(const Call& call) {

@@ -15,6 +15,9 @@ using access::Scope;
 
 constexpr Cost kCall{};
 constexpr Cost kHelloCost{.base = 8};
+// A digest, and a search of all secrets that takes as long whatever is right. Guesses stand in the
+// line for work, and take no turn of others.
+constexpr Cost kIdentifyCost{.base = 64, .work = true};
 constexpr Cost kRow{.base = 8, .shows = true};
 constexpr Cost kListing{.base = 100, .per_kib = 4, .work = true, .shows = true};
 // Has a filter.
@@ -31,8 +34,7 @@ constexpr Cost kSearchOfAll{.base = kWorkPerTurn, .per_kib = 4, .work = true, .s
 
 // In the order of wire::Method.
 constexpr auto kMethods = std::to_array<MethodRow>({
-    // Asks again, with the namespace that it names.
-    {Id::kHello, kHelloCost, {Role::kAnybody, Scope::kServer}, Hello},
+    {Id::kHello, kHelloCost, {Role::kClient, Scope::kNamespace}, Hello},
     {Id::kPing, kCall, {Role::kAnybody, Scope::kServer}, Ping},
     {Id::kAcquire, kCall, {Role::kClient, Scope::kFlow}, Acquire},
     {Id::kRelease, kCall, {Role::kClient, Scope::kToken}, Release, /*as_notification=*/true},
@@ -49,7 +51,7 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kHistory, kListing, {Role::kObserver, Scope::kNamespace}, History},
     {Id::kReclaimClient, kMassReclaim, {Role::kAdministrator, Scope::kNamespace}, ReclaimClient},
     {Id::kReclaimFlow, kMassReclaim, {Role::kAdministrator, Scope::kFlow}, ReclaimFlow},
-    {Id::kPurge, kMassReclaim, {Role::kAdministrator, Scope::kNamespace}, Purge},
+    {Id::kPurge, kMassReclaim, {Role::kAdministrator, Scope::kFlow}, Purge},
     {Id::kDrain, kPartOfTurn, {Role::kAdministrator, Scope::kFlow}, Drain},
     {Id::kNamespaces, kListing, {Role::kObserver, Scope::kServer}, Namespaces},
     {Id::kBackup, kPartOfTurn, {Role::kAdministrator, Scope::kServer}, Backup},
@@ -63,6 +65,7 @@ constexpr auto kMethods = std::to_array<MethodRow>({
      {Role::kAdministrator, Scope::kNamespace},
      ReclaimNamespace},
     {Id::kDrainNamespace, kPartOfTurn, {Role::kAdministrator, Scope::kNamespace}, DrainNamespace},
+    {Id::kIdentify, kIdentifyCost, {Role::kAnybody, Scope::kServer}, Identify},
 });
 
 // kUnknown has no row.

@@ -2,6 +2,8 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/books.h"
+#include "engine/permission.h"
 #include "engine/rpc/handlers.h"
 #include "wire/namespace_rows.h"
 
@@ -42,17 +44,20 @@ void Namespaces(const Call& call) {
     return ReplyError(call, error);
   }
   const core::FlowTable& flows = call.core()->flows();
+  const core::Sight sight = SightOf(*call.connection);
   std::vector<wire::NamespaceRow> rows;
   uint64_t slot = page.cursor;
   size_t bytes = 0;
-  for (uint64_t seen = 0; slot < flows.namespace_slots() && rows.size() < page.limit; ++slot) {
+  uint64_t seen = 0;
+  for (; slot < flows.namespace_slots() && rows.size() < page.limit; ++slot) {
     if (seen++ == kLookedAtMax || bytes > kPageBytesMax) break;
     const auto& name_space = flows.name_space(static_cast<core::NamespaceSlot>(slot));
-    if (name_space.name.empty()) continue;
+    if (name_space.name.empty() || !sight.Has(name_space.name)) continue;
     rows.push_back(RowOf(name_space));
     bytes += name_space.name.size() + rows.back().source.value_or("").size() +
              rows.back().refusal.value_or("").size();
   }
+  call.core()->books().looks() += seen - rows.size();
   const uint64_t next = slot < flows.namespace_slots() ? slot : 0;
   wire::EncodeNamespacePage(call.request.msgid, rows, next, call.AfterCommit());
 }

@@ -46,24 +46,22 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
     AnswerRefused(connection, message, *why);
     return {.outcome = Taken::Outcome::kRefused};
   }
-  const Call call{*service_, connection, envelope, visit.step, &backup_msgid_};
   const MethodRow* method = FindMethod(envelope.method);
   uint64_t& requests = service_->requests[static_cast<size_t>(envelope.method)];
   if (method == nullptr) {
     ++requests;
-    ReplyError(call, {wire::ErrorCode::kUnknownMethod,
-                      "method " + Quoted(envelope.method_name) + " is not known to this server"});
+    ReplyUnknown(connection, envelope);
     return {.bytes = message.size()};
   }
+  const Call call{*service_, connection, envelope, visit.step, *method, &late_};
   // A notification has no answer: nobody would hear of the token that an acquire issues.
   if (envelope.notification && !method->as_notification) {
     ++requests;
     return {.bytes = message.size()};
   }
-  if (std::string lack; !IsAllowed(*service_->core, *connection, method->needs, &lack)) {
+  if (!HasRole(*connection, method->needs)) {
     ++requests;
-    const std::string name(wire::MethodName(method->id));
-    ReplyError(call, {wire::ErrorCode::kPermission, name + " " + lack});
+    ReplyNotAllowed(call, access::WhyNot(connection->identity.principal, method->needs, {}));
     return {.bytes = message.size()};
   }
   const InputWaits waits = WaitsFor(method->cost, visit);
@@ -71,6 +69,14 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   ++requests;  // A message that had to wait came here before.
   method->handler(call);
   return {.bytes = message.size(), .cost = &method->cost, .values = ValuesOf(method->id)};
+}
+
+void RpcProtocol::ReplyUnknown(Connection* connection, const wire::Envelope& request) const {
+  if (request.notification) return;
+  wire::EncodeError(request.msgid,
+                    {wire::ErrorCode::kUnknownMethod,
+                     "method " + Quoted(request.method_name) + " is not known to this server"},
+                    service_->outputs->Immediate(connection));
 }
 
 // Values or items that the request at hand had looked up.
@@ -99,12 +105,20 @@ void RpcProtocol::TellLoss(Connection* connection, const core::Loss& loss) {
 }
 
 void RpcProtocol::AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) {
-  const std::optional<uint32_t> msgid = std::exchange(backup_msgid_, std::nullopt);
+  const std::optional<uint32_t> msgid = std::exchange(late_.backup, std::nullopt);
   connection->owes_answer = false;
   if (connection->closed() || !msgid.has_value()) return;
   wire::OutputBuffer* const out = service_->outputs->Immediate(connection);
   if (made.ok()) return wire::EncodeBackup(*msgid, *made, out);
   wire::EncodeError(*msgid, ErrorOf(made.status().WithContext("backup")), out);
+}
+
+// The words say nothing of what would be right, nor what was wrong.
+void RpcProtocol::AnswerWrongSecret(Connection* connection) {
+  const std::optional<uint32_t> msgid = std::exchange(late_.wrong_secret, std::nullopt);
+  if (connection->closed() || !msgid.has_value()) return;
+  wire::EncodeError(*msgid, {wire::ErrorCode::kPermission, "identify: the secret is wrong"},
+                    service_->outputs->Immediate(connection));
 }
 
 // Appended behind the ready answers to earlier requests. Without a msgid nobody can be told.

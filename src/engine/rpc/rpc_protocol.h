@@ -32,15 +32,17 @@ class RpcProtocol final : public Protocol {
                         const core::AcquireAllAnswer& answer) override;
   void TellLoss(Connection* connection, const core::Loss& loss) override;
   void AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) override;
+  void AnswerWrongSecret(Connection* connection) override;
   void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
 
  private:
   Taken Do(Connection* connection, std::string_view message, const Visit& visit, std::string* why);
+  void ReplyUnknown(Connection* connection, const wire::Envelope& request) const;
   size_t ValuesOf(wire::Method method) const;
 
   Service* const service_;
   wire::MessageSplitter splitter_ = wire::RequestSplitter();
-  std::optional<uint32_t> backup_msgid_;  // Of the backup that the connection waits for.
+  LateMsgids late_;
 };
 
 }  // namespace nowcalls::engine::rpc

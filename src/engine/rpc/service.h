@@ -5,10 +5,12 @@
 #define NOWCALLS_ENGINE_RPC_SERVICE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/core.h"
@@ -18,6 +20,7 @@
 #include "engine/outputs.h"
 #include "engine/rpc/look_ahead.h"
 #include "engine/rpc/rule_source.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "wire/figures.h"
@@ -25,18 +28,25 @@
 #include "wire/method.h"
 #include "wire/param_list.h"
 
+namespace nowcalls::engine {
+class Identities;
+}
+
 namespace nowcalls::engine::rpc {
+
+struct MethodRow;
 
 struct Service {
   // `rules_sink`: for rules_load; `the_figures`: for info; `the_version`: for hello.
   Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs, LateAnswers* the_late,
-          Driver* the_driver, std::string the_version,
+          Driver* the_driver, Identities* the_identities, std::string the_version,
           std::function<std::vector<wire::FigureRow>()> the_figures);
 
   core::Core* const core;
   Outputs* const outputs;
   LateAnswers* const late;
   Driver* const driver;
+  Identities* const identities;
   const std::string version;
   const std::function<std::vector<wire::FigureRow>()> figures;
   RpcRuleSource rules;
@@ -47,12 +57,19 @@ struct Service {
   wire::AcquireAllParams group;  // Likewise.
 };
 
+// Of requests of one connection that no call of the core answers.
+struct LateMsgids {
+  std::optional<uint32_t> backup;        // It waits for the backup's end.
+  std::optional<uint32_t> wrong_secret;  // The identify that waits for its answer.
+};
+
 struct Call {
   Service& service;
   Connection* connection;
   const wire::Envelope& request;
   const core::Step& step;
-  std::optional<uint32_t>* backup_msgid;  // Of the backup that the connection waits for.
+  const MethodRow& method;
+  LateMsgids* late;
 
   core::Core* core() const { return service.core; }
   // Outputs::Immediate and AfterCommit. REQUIRES: the request is no notification.
@@ -60,6 +77,16 @@ struct Call {
   wire::OutputBuffer* AfterCommit() const { return service.outputs->AfterCommit(connection); }
 };
 
+// Access. False: the principal may not, and the call was answered so; a flow that does not exist
+// passes. `item`: of a list of flows, for the message.
+bool MayReach(const Call& call, std::string_view name_space);
+bool MayReach(const Call& call, const FlowKey& key, std::optional<size_t> item = std::nullopt);
+// Of a choice of both kinds leaves those that the principal may reach. False: neither.
+bool NarrowToReach(const Call& call, FlowChoice* choice);
+// PERMISSION; `why` continues the method's name. Counts, and logs an administrator's act.
+void ReplyNotAllowed(const Call& call, const std::string& why);
+
+// Notifications get no reply.
 void ReplyError(const Call& call, const wire::RequestError& error);
 // For errors about state that records on their way may have made.
 void ReplyErrorAfterCommit(const Call& call, const wire::RequestError& error);

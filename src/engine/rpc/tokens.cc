@@ -17,6 +17,7 @@ namespace {
 // False: it cannot have one, and was told so.
 bool HasSession(const Call& call) {
   if (call.connection->session != core::kNoSession) return true;
+  if (!MayReach(call, kDefaultNamespace)) return false;
   Result<core::HelloAnswer> session = call.core()->Hello(
       call.step, {.name_space = kDefaultNamespace, .display_id = "@" + call.connection->peer.name});
   if (!session.ok()) {
@@ -25,6 +26,22 @@ bool HasSession(const Call& call) {
   }
   call.connection->session = session->session;
   return true;
+}
+
+// One item out of reach refuses all.
+bool MayReachAll(const Call& call, const wire::AcquireAllParams& params) {
+  if (SightOf(*call.connection).all()) return true;
+  for (size_t i = 0; i < params.items.size(); ++i) {
+    const wire::AcquireAllParams::Item& item = params.items[i];
+    const FlowKey key{FlowId{item.flow_id}, FlowKindIf(item.param.has_value())};
+    if (!MayReach(call, key, i)) return false;
+  }
+  return true;
+}
+
+// Another's token is as one that does not exist.
+bool IsInReach(const Call& call, TokenId token) {
+  return IsInSight(SightOf(*call.connection), call.core()->books(), token);
 }
 
 // Calls a second are not recorded one by one, so their answer leaves at once. `values`: of the
@@ -69,12 +86,7 @@ void Hello(const Call& call) {
                              "hello: this connection has a session already; hello comes once, "
                              "before the first acquire"});
   }
-  const access::Principal& principal = call.connection->principal;
-  if (constexpr access::Needs kNamed{access::Role::kAnybody, access::Scope::kNamespace};
-      !access::May(principal, kNamed, params.name_space)) {
-    return ReplyError(call, {wire::ErrorCode::kPermission,
-                             "hello " + access::WhyNot(principal, kNamed, params.name_space)});
-  }
+  if (!MayReach(call, params.name_space)) return;
   Result<core::HelloAnswer> answer =
       call.core()->Hello(call.step, {.name_space = params.name_space,
                                      .client_id = params.client_id,
@@ -105,7 +117,10 @@ void Acquire(const Call& call) {
   wire::AcquireParams params;
   wire::RequestError error;
   if (!wire::DecodeAcquire(call.request.params, &params, &error)) return ReplyError(call, error);
-  if (!HasSession(call)) return;
+  if (!MayReach(call, FlowKey{FlowId{params.flow_id}, FlowKindIf(params.param.has_value())}) ||
+      !HasSession(call)) {
+    return;
+  }
   core::AcquireRequest request{.flow = FlowId{params.flow_id},
                                .count = params.count,
                                .prioritized = params.prioritized,
@@ -142,7 +157,7 @@ void AcquireAll(const Call& call) {
   wire::AcquireAllParams& params = call.service.group;
   wire::RequestError error;
   if (!wire::DecodeAcquireAll(call.request.params, &params, &error)) return ReplyError(call, error);
-  if (!HasSession(call)) return;
+  if (!MayReachAll(call, params) || !HasSession(call)) return;
   std::array<core::AllItem, kAcquireAllMax> items;
   for (size_t i = 0; i < params.items.size(); ++i) {
     const wire::AcquireAllParams::Item& item = params.items[i];
@@ -188,6 +203,7 @@ void Request(const Call& call) {
   wire::RateParams params;
   wire::RequestError error;
   if (!wire::DecodeRequest(call.request.params, &params, &error)) return ReplyError(call, error);
+  if (!MayReach(call, FlowKey{FlowId{params.flow_id}})) return;
   ReplyRate(call, call.core()->rates().Request(call.step, {.flow = FlowId{params.flow_id},
                                                            .count = params.count,
                                                            .prioritized = params.prioritized}));
@@ -199,6 +215,7 @@ void RequestParam(const Call& call) {
   wire::ParamList* const values = &call.service.params;
   if (!wire::DecodeRequestParam(call.request.params, &params, values, &error))
     return ReplyError(call, error);
+  if (!MayReach(call, FlowKey{FlowId{params.flow_id}, FlowKind::kValue})) return;
   ReplyRate(call,
             call.core()->rates().RequestParams(call.step, FlowId{params.flow_id}, params.count,
                                                values->values()),
@@ -221,6 +238,9 @@ void Release(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
+  if (!IsInReach(call, TokenId{params.token_id})) {
+    return ReplyStatus(call, TokenStatus::kAlreadyRelease);
+  }
   ReplyStatus(call,
               call.core()->Release(call.step, call.connection->session, TokenId{params.token_id},
                                    core::TokenScope::kSession, params.outcome));
@@ -231,8 +251,10 @@ void Keep(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
-  const core::KeepAnswer answer =
-      call.core()->Keep(call.step, call.connection->session, TokenId{params.token_id});
+  core::KeepAnswer answer{.status = TokenStatus::kAlreadyRelease};
+  if (IsInReach(call, TokenId{params.token_id})) {
+    answer = call.core()->Keep(call.step, call.connection->session, TokenId{params.token_id});
+  }
   if (call.request.notification) return;
   // A keep is a record: the deadline that it promises must outlive a crash.
   wire::KeepReply reply{.status = answer.status, .hold_ms = static_cast<uint64_t>(answer.hold_ms)};

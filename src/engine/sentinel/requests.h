@@ -19,8 +19,7 @@ struct RequestRow {
 
 // In the order of RequestType.
 inline constexpr auto kRequests = std::to_array<RequestRow>({
-    // Asks again, with the namespace that it names.
-    {wire::sentinel::RequestType::kPing, {access::Role::kClient, access::Scope::kServer}},
+    {wire::sentinel::RequestType::kPing, {access::Role::kClient, access::Scope::kNamespace}},
     {wire::sentinel::RequestType::kFlow, {access::Role::kClient, access::Scope::kFlow}},
     {wire::sentinel::RequestType::kParamFlow, {access::Role::kClient, access::Scope::kFlow}},
     {wire::sentinel::RequestType::kAcquire, {access::Role::kClient, access::Scope::kFlow}},

@@ -8,6 +8,7 @@
 #include "core/books.h"
 #include "core/rates/rates.h"
 #include "engine/connection.h"
+#include "engine/identities.h"
 #include "engine/permission.h"
 #include "engine/sentinel/requests.h"
 
@@ -59,9 +60,8 @@ size_t SentinelProtocol::Do(Connection* connection, std::string_view payload,
     return 0;
   }
   ++counters.requests[index];
-  // Sentinel has no word for it; its clients fall back at FAIL as their rules say.
-  if (std::string lack; !IsAllowed(*service_->core, *connection, kRequests[index].needs, &lack)) {
-    Refuse(connection, request, TokenStatus::kFail);
+  if (!HasRole(*connection, kRequests[index].needs)) {
+    RefuseNotAllowed(connection, request, step);
     return 0;
   }
   switch (static_cast<RequestType>(request.type)) {
@@ -83,8 +83,8 @@ void SentinelProtocol::Ping(Connection* connection, const Request& request,
   if (!wire::sentinel::DecodePing(request.data, &name_space)) {
     return RefuseMalformed(connection, request);
   }
-  const TokenStatus status =
-      IsBlank(name_space) ? TokenStatus::kFail : Join(connection, name_space, step);
+  if (IsBlank(name_space)) return Refuse(connection, request, TokenStatus::kFail);
+  const TokenStatus status = Join(connection, name_space, step);
   if (status != TokenStatus::kOk) return Refuse(connection, request, status);
   const core::Books& books = service_->core->books();
   const core::NamespaceSlot slot = books.sessions().at(connection->session).name_space;
@@ -103,8 +103,10 @@ TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name
     return same ? TokenStatus::kOk : TokenStatus::kFail;
   }
   if (!CheckNamespace(name_space).ok()) return TokenStatus::kFail;
-  constexpr access::Needs kNamed{access::Role::kClient, access::Scope::kNamespace};
-  if (!access::May(connection->principal, kNamed, name_space)) return TokenStatus::kFail;
+  if (!SightOf(*connection).Has(name_space)) {
+    NoteNotAllowed(*connection, step);
+    return TokenStatus::kFail;
+  }
   const std::string shown = "@" + connection->peer.name;
   const Result<core::HelloAnswer> session = service_->core->Hello(
       step, {.name_space = name_space, .display_id = shown, .of_sentinel = true});
@@ -126,6 +128,9 @@ void SentinelProtocol::Flow(Connection* connection, const Request& request,
   if (!wire::sentinel::DecodeCall(request.data, &params)) {
     return RefuseMalformed(connection, request);
   }
+  if (!IsInReach(*connection, params.flow_id, FlowKind::kFlow)) {
+    return RefuseNotAllowed(connection, request, step);
+  }
   AnswerRate(connection, request,
              service_->core->rates().Request(step, {.flow = FlowId{params.flow_id},
                                                     .count = params.count,
@@ -138,6 +143,10 @@ size_t SentinelProtocol::ParamFlow(Connection* connection, const Request& reques
   wire::sentinel::ParamCallParams params;
   if (!wire::sentinel::DecodeParamCall(request.data, &service_->params, &params)) {
     RefuseMalformed(connection, request);
+    return 0;
+  }
+  if (!IsInReach(*connection, params.flow_id, FlowKind::kValue)) {
+    RefuseNotAllowed(connection, request, step);
     return 0;
   }
   AnswerRate(connection, request,
@@ -165,6 +174,9 @@ void SentinelProtocol::Acquire(Connection* connection, const Request& request,
   // Only acquires are refused while the server ends. FLOW goes on: released clients take
   // NOT_AVAILABLE for BLOCKED.
   if (*service_->ending) return Refuse(connection, request, TokenStatus::kNotAvailable);
+  if (!IsInReach(*connection, params.flow_id, FlowKind::kFlow)) {
+    return RefuseNotAllowed(connection, request, step);
+  }
   if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
     return Refuse(connection, request, status);
   }
@@ -201,6 +213,12 @@ std::optional<TokenId> SentinelProtocol::TokenOf(Connection* connection, const R
     Refuse(connection, request, status);
     return std::nullopt;
   }
+  // Another's token is as one that does not exist.
+  if (!IsInSight(SightOf(*connection), service_->core->books(), TokenId{token})) {
+    wire::sentinel::EncodeStatus(request.xid, request.type, TokenStatus::kAlreadyRelease,
+                                 service_->outputs->AfterCommit(connection));
+    return std::nullopt;
+  }
   return TokenId{token};
 }
 
@@ -232,6 +250,22 @@ void SentinelProtocol::Keep(Connection* connection, const Request& request,
 void SentinelProtocol::Refuse(Connection* connection, const Request& request, TokenStatus status) {
   wire::sentinel::EncodeRefusal(request.xid, request.type, status,
                                 service_->outputs->Immediate(connection));
+}
+
+bool SentinelProtocol::IsInReach(const Connection& connection, int64_t flow, FlowKind kind) const {
+  return IsInSight(SightOf(connection), service_->core->flows(), FlowKey{FlowId{flow}, kind});
+}
+
+void SentinelProtocol::NoteNotAllowed(const Connection& connection, const core::Step& step) {
+  service_->identities->NoteRefused(connection, "a request in Sentinel's frames", "",
+                                    /*is_act=*/false, step.now);
+}
+
+// Sentinel has no word for it; its clients fall back at FAIL as their rules say.
+void SentinelProtocol::RefuseNotAllowed(Connection* connection, const Request& request,
+                                        const core::Step& step) {
+  NoteNotAllowed(*connection, step);
+  Refuse(connection, request, TokenStatus::kFail);
 }
 
 void SentinelProtocol::RefuseMalformed(Connection* connection, const Request& request) {

@@ -50,6 +50,9 @@ class SentinelProtocol final : public Protocol {
                                  const core::Step& step);
   void AnswerRate(Connection* connection, const Request& request, const core::RateAnswer& answer);
   void Refuse(Connection* connection, const Request& request, TokenStatus status);
+  bool IsInReach(const Connection& connection, int64_t flow, FlowKind kind) const;
+  void NoteNotAllowed(const Connection& connection, const core::Step& step);
+  void RefuseNotAllowed(Connection* connection, const Request& request, const core::Step& step);
   void RefuseMalformed(Connection* connection, const Request& request);
   void RefuseOversized(Connection* connection, std::string_view payload);
   TokenStatus Join(Connection* connection, std::string_view name_space, const core::Step& step);

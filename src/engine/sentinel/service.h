@@ -14,6 +14,10 @@
 #include "engine/outputs.h"
 #include "wire/sentinel/frames.h"
 
+namespace nowcalls::engine {
+class Identities;
+}
+
 namespace nowcalls::engine::sentinel {
 
 // Of all connections since the server started.
@@ -28,12 +32,18 @@ std::string_view RequestWord(size_t index);
 
 struct Service {
   // `ending` is true once the server ends.
-  Service(core::Core* the_core, Outputs* the_outputs, Driver* the_driver, const bool* the_ending)
-      : core(the_core), outputs(the_outputs), driver(the_driver), ending(the_ending) {}
+  Service(core::Core* the_core, Outputs* the_outputs, Driver* the_driver,
+          Identities* the_identities, const bool* the_ending)
+      : core(the_core),
+        outputs(the_outputs),
+        driver(the_driver),
+        identities(the_identities),
+        ending(the_ending) {}
 
   core::Core* const core;
   Outputs* const outputs;
   Driver* const driver;
+  Identities* const identities;
   const bool* const ending;
   Counters counters;
   wire::sentinel::ParamRoom params;  // Of the request that is being decoded.

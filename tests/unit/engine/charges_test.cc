@@ -79,6 +79,7 @@ class LargeWorld {
 void AddOfClients(Method method, uint32_t id, wire::OutputBuffer* out) {
   switch (method) {
     case Method::kHello: wire::EncodeHelloRequest(id, {.name_space = "default"}, out); break;
+    case Method::kIdentify: wire::EncodeIdentifyRequest(id, "secret", out); break;
     case Method::kAcquire: {
       wire::AcquireParams params{.flow_id = 1, .count = 1, .wait_ms = 1'000};
       params.param = Param{ParamType::kString, "value-7"};

@@ -76,7 +76,7 @@ constexpr std::string_view kDocument =
     R"("durability":"sync","format":4,"ledger_ms":LEDGER_MS,"batches":BATCHES,)"
     R"("next_fence":NEXT_FENCE,"disk_free_bytes":null,"disk_low":false},)"
     R"("counts":{"connections":1,"connections_by_protocol":{"messagepack_rpc":1,"sentinel":0},)"
-    R"("sessions":1,"namespaces":1,"rules":1,"flows":1,"tokens":1,)"
+    R"("unidentified":0,"sessions":1,"namespaces":1,"rules":1,"flows":1,"tokens":1,)"
     R"("keys":0,"key_bytes":KEY_BYTES,)"
     R"("waiters":0,"waiter_bytes":0,"mass_expiries":0,"mass_sessions":0,"now_calls":1,"history":0,)"
     R"("oldest_issued_ms":LEDGER_MS,"token_table_bytes":TABLE_BYTES,)"
@@ -145,8 +145,7 @@ TEST_CASE("requests are counted by method, once each, also those that do not exi
   CHECK(
       InfoFrom(&h, c, "requests").starts_with(R"("requests":{"acquire":3,"release":0,"keep":0,)"));
   CHECK(InfoFrom(&h, c, "info").starts_with(R"("info":2,)"));
-  CHECK(InfoFrom(&h, c, "drain_namespace\":0,\"unknown")
-            .starts_with(R"("drain_namespace":0,"unknown":1})"));
+  CHECK(InfoFrom(&h, c, "identify\":0,\"unknown").starts_with(R"("identify":0,"unknown":1})"));
 }
 
 TEST_CASE("scans of the sweep are counted, and what they found") {

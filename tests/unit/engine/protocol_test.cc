@@ -168,7 +168,7 @@ struct Machine {
   FramesOnly protocols{&core, &outputs};
   Inputs inputs{limits,   &core,      &driver,  &connections, &batches,
                 &buffers, &protocols, &outputs, &late,        &closing};
-  Connection* connection = connections.Add({.name = "10.0.0.1:7"}, {});
+  Connection* connection = connections.Add({.name = "10.0.0.1:7"});
 };
 
 TEST_CASE("another protocol's grant waits for its commit, and its refusal does not") {
