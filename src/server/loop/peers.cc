@@ -153,7 +153,7 @@ void Peers::OnHandshake(engine::ConnectionId id, const net::Channel& channel) {
   tls_->CountHandshake(/*done=*/true);
   peer.is.encrypted = true;
   peer.is.certificate = channel.peer();
-  engine_->OnIdentity(id, peer.is, Now());
+  engine_->OnIdentity(id, peer.is);
 }
 
 void Peers::OnBytes(engine::ConnectionId id, std::string_view bytes) {
