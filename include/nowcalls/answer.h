@@ -25,9 +25,11 @@ enum class Outcome : uint8_t {
                  // Or a server that does not know the request. Asking again does not help.
   kUnavailable,  // Surely not carried out: no server was reached in time, or it failed.
   kUnknown,      // Perhaps carried out: it was sent, and no answer came in time.
+  kPermissionDenied,  // The server does not let this client in, or not to this flow. Nothing is
+                      // held.
 };
 
-// "ok", "refused", "no_rule", "bad_request", "unavailable", "unknown".
+// "ok", "refused", "no_rule", "bad_request", "unavailable", "unknown", "permission_denied".
 constexpr std::string_view OutcomeName(Outcome outcome) {
   switch (outcome) {
     case Outcome::kOk: return "ok";
@@ -36,6 +38,7 @@ constexpr std::string_view OutcomeName(Outcome outcome) {
     case Outcome::kBadRequest: return "bad_request";
     case Outcome::kUnavailable: return "unavailable";
     case Outcome::kUnknown: return "unknown";
+    case Outcome::kPermissionDenied: return "permission_denied";
   }
   return "?";
 }

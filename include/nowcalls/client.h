@@ -36,8 +36,8 @@ namespace nowcalls {
 
 // Decides a new call that would end as kUnavailable or kUnknown, or that the server as a whole
 // refuses: OVERLOADED, INTERNAL, token_limit, key_limit, namespace_qps, disk_low. A flow without a
-// rule is no failure (kNoRule). While no server is reached, an acquire with a wait falls back when
-// its wait is over.
+// rule is no failure (kNoRule), and a call that the server does not permit is refused. While no
+// server is reached, an acquire with a wait falls back when its wait is over.
 enum class Fallback : uint8_t {
   // The call fails when its timeout is over. For calls that must never exceed a limit.
   kFail,
@@ -53,6 +53,16 @@ enum class Fallback : uint8_t {
 };
 
 enum class LogLevel : uint8_t { kInfo, kWarning };
+
+// How the client makes sure of its server. Files are PEM, read at each dial: renewed ones are used.
+struct TlsOptions {
+  bool on = false;            // For HOST:PORT; a Unix socket is plain.
+  std::string ca{};           // Authorities that the server's certificate is checked by. Empty: the
+                              // system's.
+  std::string certificate{};  // Shown to the server, with its chain. Empty: none.
+  std::string key{};          // Of that certificate.
+  std::string server_name{};  // The certificate must have it, in place of the host of the address.
+};
 
 struct ClientOptions {
   // HOST:PORT, or the path of a Unix socket; several of the same ledger are tried in turn.
@@ -70,6 +80,10 @@ struct ClientOptions {
   // A flow's share under kLocal and kByRule, in place of the computed one: calls in progress, or
   // calls of one window of a rate.
   std::map<FlowId, uint64_t> local_levels{};
+  TlsOptions tls{};
+  // Shown to the server, which then knows the client by it. Empty: none. It leaves over TLS, or to
+  // a server on this machine; otherwise calls end as kBadRequest. No message has it.
+  std::string secret{};
   // Lines for the program's log, on the client's own thread.
   std::function<void(LogLevel level, std::string_view line)> log{};
 };
@@ -77,11 +91,11 @@ struct ClientOptions {
 class NOWCALLS_EXPORT Client final : public SessionService {
  public:
   // Starts the background thread, which dials; does not wait. kInvalidArgument names the wrong
-  // option. kUnavailable: no thread. kIoError: no descriptor.
+  // option, also if a file of `tls` is wrong now. kUnavailable: no thread. kIoError: no descriptor.
   static Result<std::unique_ptr<Client>> Start(const ClientOptions& options);
 
-  // Waits until the session is open. kUnavailable: why it is not. kFailedPrecondition: in a
-  // callback or a forked child.
+  // Waits until the session is open. kUnavailable: why it is not. kPermissionDenied: the server
+  // does not let this client in. kFailedPrecondition: in a callback or a forked child.
   Status WaitConnected(Milliseconds timeout);
 
  private:

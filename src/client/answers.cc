@@ -28,11 +28,16 @@ Answer LimitOf(RefusedBy refused_by, FlowId flow, uint64_t now_calls, uint64_t l
 }  // namespace
 
 Answer AnswerOf(const wire::RequestError& error) {
-  // These three may pass, so the caller may ask again. All others are a mistake in the request.
-  const bool later = error.code == ErrorCode::kOverloaded || error.code == ErrorCode::kInternal ||
-                     error.code == ErrorCode::kConflict;
-  return EndOf(later ? Outcome::kUnavailable : Outcome::kBadRequest,
-               std::string(ErrorCodeName(error.code)) + ": " + error.message);
+  Outcome outcome = Outcome::kBadRequest;  // A mistake in the request.
+  switch (error.code) {
+    case ErrorCode::kPermission: outcome = Outcome::kPermissionDenied; break;
+    // These may pass, so the caller may ask again.
+    case ErrorCode::kOverloaded:
+    case ErrorCode::kInternal:
+    case ErrorCode::kConflict: outcome = Outcome::kUnavailable; break;
+    default: break;
+  }
+  return EndOf(outcome, std::string(ErrorCodeName(error.code)) + ": " + error.message);
 }
 
 Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t now_calls,

@@ -18,6 +18,7 @@ using wire::OutputBuffer;
 
 // Of a peer that never sent a byte. In brackets, since more text may follow.
 constexpr char kNeverSpoke[] = " (is that a nowcalls-server?)";
+constexpr char kTlsOnly[] = " before it answered (does it speak TLS only?)";
 
 StatusCode CodeFor(ErrorCode code) {
   switch (code) {
@@ -36,6 +37,23 @@ StatusCode CodeFor(ErrorCode code) {
 
 Status ToStatus(const wire::RequestError& error) {
   return {CodeFor(error.code), std::string(ErrorCodeName(error.code)) + ": " + error.message};
+}
+
+// Of an older server.
+bool IsUnknownMethod(const Status& status) {
+  return status.message().starts_with(ErrorCodeName(ErrorCode::kUnknownMethod));
+}
+
+Status NotConnected(const net::Endpoint& peer, const Status& why) {
+  switch (why.code()) {
+    case StatusCode::kUnavailable:
+      return Status::Unavailable("cannot reach " + peer.ToString() + ": " + why.message() +
+                                 "; is nowcalls-server running there?");
+    case StatusCode::kFailedPrecondition:
+      return Status::Unavailable("cannot talk to " + peer.ToString() + ": " + why.message());
+    case StatusCode::kPermissionDenied: return why.WithContext("cannot talk to " + peer.ToString());
+    default: return why;
+  }
 }
 
 Result<std::string_view> Undecoded(std::string_view result) { return result; }
@@ -117,29 +135,36 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
                                           (exchange.peer_is_silent() ? kNeverSpoke : "")));
     }
     if (!received.ok()) {
-      return Close(Status::OutcomeUnknown("no answer from " + peer + ": " + received.message()));
+      const bool plain = exchange.peer_is_silent() && !socket->encrypted();
+      return Close(Status::OutcomeUnknown("no answer from " + peer + ": " + received.message() +
+                                          (plain ? kTlsOnly : "")));
     }
     exchange.Receive(bytes);
   }
 }
 
-Result<std::unique_ptr<BlockingClient>> BlockingClient::Connect(std::string_view address,
-                                                                int64_t timeout_ms,
-                                                                int64_t connect_ms) {
-  const Result<net::Endpoint> peer = net::ParseServer(address);
+Result<std::unique_ptr<BlockingClient>> BlockingClient::Connect(const ConnectOptions& options) {
+  const Result<net::Endpoint> peer = net::ParseServer(options.address);
   if (!peer.ok()) return peer.status();
-  Result<net::Socket> socket =
-      net::Socket::Connect(*peer, BoottimeMs() + std::min(connect_ms, timeout_ms));
-  if (!socket.ok()) {
-    return Status::Unavailable("cannot reach " + peer->ToString() + ": " +
-                               socket.status().message() + "; is nowcalls-server running there?");
-  }
-  auto impl = std::make_unique<Impl>(*peer, *std::move(socket), timeout_ms);
-  return std::unique_ptr<BlockingClient>(new BlockingClient(std::move(impl)));
+  const int64_t connect_ms = std::min(options.connect_ms, options.timeout_ms);
+  Result<net::Socket> socket = Dial(*peer, options.security, BoottimeMs() + connect_ms);
+  if (!socket.ok()) return NotConnected(*peer, socket.status());
+  std::unique_ptr<BlockingClient> client(
+      new BlockingClient(std::make_unique<Impl>(*peer, *std::move(socket), options.timeout_ms)));
+  if (options.security.secret.empty()) return client;
+  const Status identified = client->Identify(options.security.secret).status();
+  if (identified.ok() || IsUnknownMethod(identified)) return client;
+  return identified.WithContext("cannot talk to " + peer->ToString());
 }
 
 BlockingClient::BlockingClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BlockingClient::~BlockingClient() = default;
+
+Result<wire::IdentifyReply> BlockingClient::Identify(std::string_view secret) {
+  return impl_->Call(wire::DecodeIdentifyReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeIdentifyRequest(msgid, secret, out);
+  });
+}
 
 Result<wire::HelloReply> BlockingClient::Hello(std::string_view name_space,
                                                std::optional<std::string_view> client_id) {

@@ -3,6 +3,7 @@
 // Thread: one at a time. Every call waits at most the timeout. Errors:
 //
 //   kInvalidArgument, kAlreadyExists, kResourceExhausted   the server's "NAME: message"
+//   kPermissionDenied the same, of a server that does not let this client in, or not that far
 //   kUnavailable      surely not applied, or no nowcalls-server
 //   kOutcomeUnknown   no answer, or not understood
 //
@@ -17,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/dial.h"
 #include "nowcalls/status.h"
 #include "wire/admin_messages.h"
 #include "wire/client_messages.h"
@@ -25,14 +27,28 @@
 
 namespace nowcalls::client {
 
+struct ConnectOptions {
+  std::string address{};           // HOST:PORT, "[::1]:18730", or the path of a Unix socket.
+  int64_t timeout_ms = 5000;       // Of connecting with lookup and handshake, and of each call.
+  int64_t connect_ms = INT64_MAX;  // Of connecting, if that is less.
+  Security security{};
+};
+
 class BlockingClient {
  public:
-  // `address`: HOST:PORT, "[::1]:18730". kInvalidArgument: another form. kUnavailable: no answer.
-  // `timeout_ms` bounds connecting with the lookup, and each call; `connect_ms` connecting alone.
+  // Identifies, too, if there is a secret; a server that knows none is taken as it is.
+  // kInvalidArgument: another form of address, or a wrong file. kPermissionDenied: the secret is
+  // wrong, or may not travel. kUnavailable: no answer.
+  static Result<std::unique_ptr<BlockingClient>> Connect(const ConnectOptions& options);
+  // Plain.
   static Result<std::unique_ptr<BlockingClient>> Connect(std::string_view address,
-                                                         int64_t timeout_ms,
-                                                         int64_t connect_ms = INT64_MAX);
+                                                         int64_t timeout_ms) {
+    return Connect({.address = std::string(address), .timeout_ms = timeout_ms});
+  }
   ~BlockingClient();
+
+  // Empty secret: who does the server take this client for?
+  Result<wire::IdentifyReply> Identify(std::string_view secret);
 
   Result<wire::HelloReply> Hello(std::string_view name_space,
                                  std::optional<std::string_view> client_id);

@@ -1,11 +1,13 @@
 // ClientSession: connections, time and tokens. session_calls.cc has the requests and their answers.
 //
-// Happy path: Connected sends hello. Its answer makes the session ready, and sends keeps and the
-// queue. Received settles calls in flight; Tick does what is due.
+// Happy path: Connected shows the secret, if there is one, and sends hello behind it. The answer to
+// hello makes the session ready, and sends keeps and the queue. Received settles calls in flight;
+// Tick does what is due.
 //
 // Failure modes:
 //   a dial fails           next address; after a failed row, calls without a wait fall back
 //   hello is refused       calls wait for the next address, or end if the client is at fault
+//   it is not let in       all calls end, without a fallback, until a server accepts hello
 //   the connection breaks  repeatable calls go back to the queue, others are kUnknown or fall back
 //   the server is silent   a ping; without an answer in time the owner disconnects
 //   no contact for long    tokens lapse by this process's clock (validity.h)
@@ -53,8 +55,9 @@ void ClientSession::DialFailed(const std::string& reason, int64_t now_ms) {
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || closing_) return;
-  // One warning until a server answers hello again.
-  if (!down_) lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
+  // One warning until a server answers hello again. Deny has said more.
+  if (!down_ && !denied_)
+    lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
   down_ = true;
   if (!local_.active()) return;
   // Calls fall back before their timeout. Acquires that may wait for room stay: a restart of the
@@ -67,6 +70,11 @@ void ClientSession::DialFailed(const std::string& reason, int64_t now_ms) {
   }
 }
 
+void ClientSession::DialRefused(const std::string& reason, int64_t now_ms) {
+  Deny(BadRequestOf(reason), now_ms);
+  DialFailed(reason, now_ms);
+}
+
 void ClientSession::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
   exchange_.emplace();
@@ -74,7 +82,19 @@ void ClientSession::Connected(int64_t now_ms) {
   useful_ = false;
   contact_.Begin(now_ms);
   why_offline_ = dialing_.address() + ": " + DoubtOfPeer("no answer to hello yet");
+  identity_.clear();
+  identify_msgid_.reset();
+  if (!options_.secret.empty()) Identify();
   Hello(now_ms);
+}
+
+// hello follows at once: both answers come after one round trip.
+void ClientSession::Identify() {
+  const Result<uint32_t> msgid = exchange_->Request([this](uint32_t id, wire::OutputBuffer* out) {
+    wire::EncodeIdentifyRequest(id, options_.secret, out);
+  });
+  NOWCALLS_CHECK(msgid.ok());  // Client::Start bounds the secret.
+  identify_msgid_ = *msgid;
 }
 
 // An older server refuses `lost`, `instance` and `terms`; asks_for_more_ drops them together.
@@ -140,6 +160,10 @@ Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
       // The server saw only a part of a message in time, and carried nothing of it out.
       return Status::Unavailable((*response)->error->message);
     }
+    if ((*response)->msgid == identify_msgid_) {
+      NOWCALLS_RETURN_IF_ERROR(IdentifyAnswered(**response, now_ms));
+      continue;
+    }
     if ((*response)->msgid == hello_msgid_ && state_ == State::kGreeting) {
       NOWCALLS_RETURN_IF_ERROR(HelloAnswered(**response, now_ms));
       continue;
@@ -159,6 +183,52 @@ Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
   }
 }
 
+Status ClientSession::IdentifyAnswered(const wire::Response& response, int64_t now_ms) {
+  identify_msgid_.reset();
+  if (response.error) {
+    // An older server lets everybody in.
+    if (response.error->code == wire::ErrorCode::kUnknownMethod) return Status::Ok();
+    return GreetingRefused("identify", *response.error, now_ms);
+  }
+  const Result<wire::IdentifyReply> reply = wire::DecodeIdentifyReply(response.result);
+  if (!reply.ok()) return reply.status();
+  identity_ = reply->name;
+  return Status::Ok();
+}
+
+// The owner disconnects and tries the next address.
+Status ClientSession::GreetingRefused(const char* method, const wire::RequestError& error,
+                                int64_t now_ms) {
+  Answer refusal = AnswerOf(error);
+  refusal.message = std::string(method) + " refused: " + refusal.message;
+  const Status status = Status::Unavailable(refusal.message);
+  // Asking again would not help calls that wait now, if the client is at fault.
+  if (refusal.outcome == Outcome::kBadRequest) EndQueue(refusal, now_ms);
+  if (refusal.outcome == Outcome::kPermissionDenied) Deny(std::move(refusal), now_ms);
+  return status;
+}
+
+// No fallback may let a call pass since its caller is refused.
+void ClientSession::Deny(Answer denial, int64_t now_ms) {
+  denial.message = dialing_.address() + ": " + denial.message;
+  if (!denied_) {
+    lines_.emplace_back(LogLevel::kWarning,
+                        "not let in, so all calls end at once: " + denial.message);
+  }
+  denied_ = std::move(denial);
+  EndQueue(*denied_, now_ms);
+}
+
+void ClientSession::EndQueue(const Answer& failure, int64_t now_ms) {
+  for (const CallPtr& call : calls_.TakeQueue()) {
+    if (call->persistent() || call->kind == Call::Kind::kRule) {
+      calls_.Queue(call);
+    } else {
+      Fail(call, failure, now_ms);
+    }
+  }
+}
+
 Status ClientSession::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   // Refused: once more without new options, else the owner disconnects and tries the next address.
   if (response.error) {
@@ -167,17 +237,7 @@ Status ClientSession::HelloAnswered(const wire::Response& response, int64_t now_
       Hello(now_ms);
       return Status::Ok();
     }
-    const Answer refusal = AnswerOf(*response.error);
-    // The client's own fault (kBadRequest) ends waiting calls; asking again would not help them.
-    for (const CallPtr& call : calls_.TakeQueue()) {
-      const bool waits = call->persistent() || call->kind == Call::Kind::kRule;
-      if (waits || refusal.outcome != Outcome::kBadRequest) {
-        calls_.Queue(call);
-      } else {
-        Fail(call, BadRequestOf("hello refused: " + refusal.message), now_ms);
-      }
-    }
-    return Status::Unavailable("hello refused: " + refusal.message);
+    return GreetingRefused("hello", *response.error, now_ms);
   }
   const Result<wire::HelloReply> reply = wire::DecodeHelloReply(response.result);
   if (!reply.ok()) return reply.status();
@@ -185,11 +245,13 @@ Status ClientSession::HelloAnswered(const wire::Response& response, int64_t now_
   state_ = State::kReady;
   contact_.Heard(now_ms);
   down_ = false;
+  denied_.reset();
   held_.InContact(hello_ms_);
   ++stats_.connects;
   stats_.sessions_online = reply->sessions_online;
-  lines_.emplace_back(LogLevel::kInfo, "connected to " + dialing_.address() + ", session " +
-                                           std::to_string(reply->session) + ", " +
+  lines_.emplace_back(LogLevel::kInfo, "connected to " + dialing_.address() +
+                                           (identity_.empty() ? "" : " as " + identity_) +
+                                           ", session " + std::to_string(reply->session) + ", " +
                                            std::to_string(reply->resumed_tokens) + " tokens");
   // Tokens first. A keep asks whether a token is still there. If some have ended, all are asked
   // for, except under KeepMode::kOff. None resumed: all are lost.
@@ -214,6 +276,11 @@ void ClientSession::Ping(int64_t now_ms) {
 
 // Time.
 
+int64_t ClientSession::GreetingMs() const {
+  constexpr int64_t kWrongSecretMs = 1000;  // By which the server delays the answer.
+  return options_.timeout.count() + (options_.secret.empty() ? 0 : kWrongSecretMs);
+}
+
 Status ClientSession::Tick(int64_t now_ms) {
   // 1. Calls past their deadline end.
   while (const CallPtr call = calls_.NextOverdue(now_ms)) {
@@ -233,7 +300,7 @@ Status ClientSession::Tick(int64_t now_ms) {
   // 3. Tokens: losses, keeps, releases by rule.
   LookAfterAll(now_ms);
   // 4. The connection: hello unanswered, silence behind a ping, a ping that is due.
-  if (state_ == State::kGreeting && now_ms >= contact_.heard_ms() + options_.timeout.count()) {
+  if (state_ == State::kGreeting && now_ms >= contact_.heard_ms() + GreetingMs()) {
     return Status::Unavailable(DoubtOfPeer("no answer to hello"));
   }
   if (!ready()) return Status::Ok();
@@ -249,7 +316,7 @@ int64_t ClientSession::Wakeup() const {
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
     case State::kOffline: return std::min(at, dialing_.at_ms());
-    case State::kGreeting: return std::min(at, contact_.heard_ms() + options_.timeout.count());
+    case State::kGreeting: return std::min(at, contact_.heard_ms() + GreetingMs());
     case State::kReady: break;
   }
   return std::min({at, contact_.SilentAt(options_.timeout.count()),

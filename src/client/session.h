@@ -57,11 +57,16 @@ class ClientSession {
   // The connection.
   Dialing& dialing() { return dialing_; }
   void DialFailed(const std::string& reason, int64_t now_ms);
+  // The client may not talk to that server: as DialFailed, and calls end as kBadRequest until a
+  // server accepts hello.
+  void DialRefused(const std::string& reason, int64_t now_ms);
   void Connected(int64_t now_ms);
   // Not ok: close the connection and call Disconnected.
   Status Received(std::string_view bytes, int64_t now_ms);
   void Disconnected(const std::string& reason, int64_t now_ms);
   bool ready() const { return state_ == State::kReady; }
+  // The last server that answered does not let this client in.
+  bool denied() const { return denied_ && denied_->outcome == Outcome::kPermissionDenied; }
   // REQUIRES: between Connected and Disconnected.
   wire::OutputBuffer* output() { return exchange_->output(); }
 
@@ -82,15 +87,23 @@ class ClientSession {
  private:
   enum class State : uint8_t { kOffline, kGreeting, kReady };
 
+  // How long a connection may take to accept hello.
+  int64_t GreetingMs() const;
+
   // Asking.
   void Ask(const CallPtr& call, int64_t now_ms);
   void Send(const CallPtr& call, int64_t now_ms);
+  void Identify();
   void Hello(int64_t now_ms);
   void Ping(int64_t now_ms);
   void AskRule(int64_t flow_id, int64_t now_ms);
 
   // Answers.
+  Status IdentifyAnswered(const wire::Response& response, int64_t now_ms);
   Status HelloAnswered(const wire::Response& response, int64_t now_ms);
+  Status GreetingRefused(const char* method, const wire::RequestError& error, int64_t now_ms);
+  void Deny(Answer denial, int64_t now_ms);
+  void EndQueue(const Answer& failure, int64_t now_ms);
   Status Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms);
   Status Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
                   int64_t now_ms);
@@ -129,10 +142,13 @@ class ClientSession {
   LocalLimits local_;
   bool closing_ = false;
   std::optional<std::string> abandoned_;  // Why.
+  std::optional<Answer> denied_;          // Of all calls until a server accepts hello.
 
   // The connection.
   State state_ = State::kOffline;
   std::optional<Exchange> exchange_;
+  std::optional<uint32_t> identify_msgid_;  // Until it is answered.
+  std::string identity_;                    // As the server names the client; empty: it does not.
   uint32_t hello_msgid_ = 0;
   int64_t hello_ms_ = 0;       // When it was sent.
   bool asks_for_more_ = true;  // The server is not known to be an older one.

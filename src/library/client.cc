@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 #include "base/hex.h"
+#include "base/limits.h"
 #include "base/text.h"
+#include "client/dial.h"
 #include "client/timeouts.h"
 #include "library/tcp_front.h"
 #include "net/endpoint.h"
@@ -33,6 +35,11 @@ Status CheckOptions(const ClientOptions& options) {
   if (!options.client_id.empty()) {
     NOWCALLS_RETURN_IF_ERROR(CheckClientId(options.client_id).WithContext("client_id"));
   }
+  if (options.secret.size() > kSecretBytesMax) {
+    return Status::InvalidArgument("secret has more than " + std::to_string(kSecretBytesMax) +
+                                   " bytes");
+  }
+  NOWCALLS_RETURN_IF_ERROR(client::CheckTls(options.tls));
   return client::CheckTimeout(options.timeout);
 }
 

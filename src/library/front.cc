@@ -276,7 +276,9 @@ Status Front::WaitConnected(Milliseconds timeout) {
   changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
   if (stopping_) return Status::Unavailable(kClosed);
   if (session_.ready()) return Status::Ok();
-  return Status::Unavailable(session_.stats().why_offline);
+  std::string why = session_.stats().why_offline;
+  return session_.denied() ? Status::PermissionDenied(std::move(why))
+                           : Status::Unavailable(std::move(why));
 }
 
 // The destructor calls it too. In a forked child the front stays in memory: the reference of the

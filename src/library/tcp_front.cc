@@ -29,8 +29,10 @@
 namespace nowcalls::library {
 namespace {
 
-Status EndBeforeHello(const Status& end) {
-  return Status::Unavailable(client::DoubtOfPeer(end.message() + ", before hello was answered"));
+Status EndBeforeHello(const Status& end, bool encrypted) {
+  const std::string text = end.message() + ", before hello was answered";
+  if (encrypted) return Status::Unavailable(text);
+  return Status::Unavailable(client::DoubtOfPeer(text) + "; or does it speak TLS only?");
 }
 
 int PollTimeout(int64_t until_ms) {
@@ -153,11 +155,11 @@ void TcpFront::Dial(int64_t now_ms) {
   dialling_ = true;
   session()->dialing().Begin();
   const int64_t deadline_ms = now_ms + dialing.share_ms(timeout_ms_);
-  Result<std::thread> thread =
-      StartQuietThread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
+  Result<std::thread> thread = StartQuietThread(
+      [doorbell = doorbell_, security = security_, address = dialing.address(), deadline_ms] {
         const Result<net::Endpoint> peer = net::ParseServer(address);  // Checked by Client::Start.
         Result<net::Socket> socket =
-            peer.ok() ? net::Socket::Connect(*peer, deadline_ms) : peer.status();
+            peer.ok() ? client::Dial(*peer, *security, deadline_ms) : peer.status();
         {
           const std::lock_guard lock(doorbell->mutex);
           doorbell->dialled.emplace(std::move(socket));
@@ -177,7 +179,12 @@ void TcpFront::TakeDialled(int64_t now_ms) {
   }
   if (!dialled) return;
   dialling_ = false;
-  if (!dialled->ok()) return session()->DialFailed(dialled->status().message(), now_ms);
+  if (!dialled->ok()) {
+    const Status& why = dialled->status();
+    return why.code() == StatusCode::kPermissionDenied
+               ? session()->DialRefused(why.message(), now_ms)
+               : session()->DialFailed(why.message(), now_ms);
+  }
   socket_.emplace(**std::move(dialled));
   session()->Connected(now_ms);
 }
@@ -191,7 +198,8 @@ void TcpFront::Receive(int64_t now_ms) {
     if (!understood.ok()) return Disconnect(understood, now_ms);
   }
   if (!status.ok()) {
-    return Disconnect(session()->ready() ? status : EndBeforeHello(status), now_ms);
+    return Disconnect(session()->ready() ? status : EndBeforeHello(status, socket_->encrypted()),
+                      now_ms);
   }
   TellChange();
 }

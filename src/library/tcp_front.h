@@ -1,7 +1,7 @@
 // TcpFront: a session over TCP.
 //
-// Thread: the loop polls the socket and an eventfd. Each dial has a thread. Asking threads send,
-// waiting threads read for a while.
+// Thread: the loop polls the socket and an eventfd. Each dial has a thread, which also shakes hands.
+// Asking threads send, waiting threads read for a while.
 #ifndef NOWCALLS_LIBRARY_TCP_FRONT_H_
 #define NOWCALLS_LIBRARY_TCP_FRONT_H_
 
@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "client/dial.h"
 #include "library/front.h"
 #include "net/socket.h"
 
@@ -35,7 +36,11 @@ class TcpFront final : public Front {
   };
 
   TcpFront(const ClientOptions& options, std::shared_ptr<Doorbell> doorbell)
-      : Front(options), timeout_ms_(options.timeout.count()), doorbell_(std::move(doorbell)) {}
+      : Front(options),
+        timeout_ms_(options.timeout.count()),
+        security_(std::make_shared<const client::Security>(
+            client::Security{options.tls, options.secret})),
+        doorbell_(std::move(doorbell)) {}
 
   void RunLoop() override;
   void WaitFor(Waiter* waiter, Lock* lock) override;
@@ -54,6 +59,7 @@ class TcpFront final : public Front {
   static constexpr int64_t kLeaveReadingMs = 5;
 
   const int64_t timeout_ms_;
+  const std::shared_ptr<const client::Security> security_;  // Outlives the front during a dial.
   const std::shared_ptr<Doorbell> doorbell_;
   bool dialling_ = false;
   std::optional<net::Socket> socket_;

@@ -40,6 +40,9 @@ class Socket {
   }
   ~Socket();
 
+  // Ends the channel's handshake; a plain one has none. kUnavailable: why it failed.
+  Status ShakeHands(int64_t deadline_ms);
+
   // Sends all bytes. kUnavailable: the peer cannot have them all.
   Status Send(std::string_view bytes, int64_t deadline_ms);
 
@@ -49,6 +52,8 @@ class Socket {
   // Appends 0 to about 1 MiB. kUnavailable: closed or broken; *bytes has the bytes before.
   Status ReceiveNow(std::string* bytes);
   int fd() const { return fd_; }
+  // Nobody on the way reads the bytes.
+  bool encrypted() const { return channel_->encrypted(); }
   // Ends the connection and every wait for it. The descriptor stays.
   void Shutdown() const;
 

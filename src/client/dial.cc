@@ -1,0 +1,72 @@
+#include "client/dial.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <utility>
+
+#include "net/address.h"
+#include "net/tls.h"
+
+namespace nowcalls::client {
+namespace {
+
+Result<std::shared_ptr<const net::TlsClient>> LoadTls(const TlsOptions& tls) {
+  auto loaded = net::TlsClient::Load({.ca = tls.ca,
+                                      .certificate = tls.certificate,
+                                      .key = tls.key,
+                                      .server_name = tls.server_name});
+  // Whether a file is missing or wrong, the options must change, or the file.
+  if (!loaded.ok()) return Status::InvalidArgument("tls: " + loaded.status().message());
+  return loaded;
+}
+
+// As the server judges the connection: by its addresses.
+bool StaysOnThisMachine(int fd) {
+  net::SocketAddress peer;
+  if (getpeername(fd, peer.get(), &peer.size) != 0) return false;
+  return net::IsLoopback(peer) || net::IsFromThisHost(fd);
+}
+
+}  // namespace
+
+Status CheckTls(const TlsOptions& tls) {
+  if (tls.certificate.empty() != tls.key.empty()) {
+    return Status::InvalidArgument(tls.key.empty()
+                                       ? "tls.certificate needs tls.key, the key of it"
+                                       : "tls.key needs tls.certificate, whose key it is");
+  }
+  if (tls.on) return LoadTls(tls).status();
+  for (const auto& [name, value] : {std::pair<const char*, const std::string&>{"ca", tls.ca},
+                                    {"certificate", tls.certificate},
+                                    {"server_name", tls.server_name}}) {
+    if (value.empty()) continue;
+    return Status::InvalidArgument("tls." + std::string(name) + " is set, but tls.on is not");
+  }
+  return Status::Ok();
+}
+
+Result<net::Socket> Dial(const net::Endpoint& server, const Security& security,
+                         int64_t deadline_ms) {
+  std::unique_ptr<net::Channel> channel = net::PlainChannel::Make();
+  if (security.tls.on && !server.is_unix()) {
+    // Anew for each dial: a certificate that was renewed is shown from now on.
+    const auto tls = LoadTls(security.tls);
+    if (!tls.ok()) return tls.status();
+    channel = (*tls)->MakeChannel(server.tcp.host);
+  }
+  Result<net::Socket> socket =
+      net::Socket::Connect(server, deadline_ms, getaddrinfo, std::move(channel));
+  if (!socket.ok()) return socket;
+  const Status shaken = socket->ShakeHands(deadline_ms);
+  if (!shaken.ok()) return Status{StatusCode::kFailedPrecondition, shaken.message()};
+  if (!security.secret.empty() && !socket->encrypted() && !StaysOnThisMachine(socket->fd())) {
+    return Status::PermissionDenied(
+        "the secret needs TLS, or a server on this machine: over a plain connection anybody on "
+        "the way could read it");
+  }
+  return socket;
+}
+
+}  // namespace nowcalls::client
