@@ -107,8 +107,11 @@ class Parser {
         DeepestCommand(app_).get_option_no_throw("--format") != nullptr) {
       arguments_.format = RequireValue(kFormatVariable, ParseFormat(environment_.format));
     }
-    if (!arguments_.server.empty() || !arguments_.data_dir.empty()) return;
-    if (arguments_.command == Command::kRulesCheck) return;
+    if (!arguments_.data_dir.empty() || arguments_.command == Command::kRulesCheck) return;
+    auto security = client::ReadSecurity(security_, environment_.security);
+    if (!security.ok()) throw CLI::ValidationError(security.status().message());
+    arguments_.security = *std::move(security);
+    if (!arguments_.server.empty()) return;
     const std::string server(environment_.server);
     if (!server.empty()) Require(kServerVariable, net::ParseServer(server).status());
     arguments_.server = server.empty() ? kDefaultServer : server;
@@ -130,16 +133,24 @@ class Parser {
     return app;
   }
 
-  CLI::Option* AddServer(CLI::App* app) {
-    return app
-        ->add_option_function<std::string>(
-            "--server",
-            [this](const std::string& address) {
-              Require("--server", net::ParseServer(address).status());
-              arguments_.server = address;
-            },
-            "Ask the server that listens there [$NOWCALLS_SERVER, else 127.0.0.1:18730]")
-        ->type_name("HOST:PORT");
+  // All that only a server needs.
+  std::vector<CLI::Option*> AddServer(CLI::App* app) {
+    CLI::Option* const server =
+        app->add_option_function<std::string>(
+               "--server",
+               [this](const std::string& address) {
+                 Require("--server", net::ParseServer(address).status());
+                 arguments_.server = address;
+               },
+               "Ask the server that listens there [$NOWCALLS_SERVER, else 127.0.0.1:18730]")
+            ->type_name("HOST:PORT");
+    std::vector<CLI::Option*> options = client::AddSecurityOptions(app, &security_);
+    options.insert(options.begin(), server);
+    return options;
+  }
+
+  void AddServerOr(CLI::App* app, CLI::Option* data_dir) {
+    for (CLI::Option* const option : AddServer(app)) option->excludes(data_dir);
   }
 
   void AddTimeout(CLI::App* app) {
@@ -168,7 +179,7 @@ class Parser {
   }
 
   void AddSource(CLI::App* app) {
-    AddServer(app)->excludes(AddDataDir(app));
+    AddServerOr(app, AddDataDir(app));
     AddTimeout(app);
   }
 
@@ -489,9 +500,9 @@ class Parser {
   void AddBackup() {
     CLI::App* backup = AddCommand(&app_, Command::kBackup, "backup",
                                   "Copy the ledger, verify the copy, and say what it holds");
-    AddServer(backup)->excludes(
-        AddPath(backup, "--data-dir", "Copy the ledger in this directory, which no server has open",
-                &arguments_.data_dir));
+    AddServerOr(backup, AddPath(backup, "--data-dir",
+                                "Copy the ledger in this directory, which no server has open",
+                                &arguments_.data_dir));
     CLI::Option* timeout =
         AddInteger<int64_t>(backup, "--timeout", "How long to wait for the backup [3600000]", 1,
                             kTimeoutMsMax, [this](int64_t ms) { arguments_.timeout_ms = ms; })
@@ -564,6 +575,7 @@ class Parser {
   CLI::App app_;
   const Environment environment_;
   Arguments arguments_;
+  client::SecuritySettings security_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "admin/row_writer.h"
 #include "admin/source.h"
+#include "client/security_settings.h"
 
 namespace nowcalls::admin {
 
@@ -54,6 +55,7 @@ struct Arguments {
   // One of both, or none for commands without a source.
   std::string data_dir;
   std::string server;  // What the environment says, or kDefaultServer, unless told otherwise.
+  client::Security security;  // Of the connection to it.
   int64_t timeout_ms = 5000;  // An hour for a backup.
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
@@ -93,6 +95,7 @@ struct ParsedArguments {
 struct Environment {
   std::string_view server;
   std::string_view format;
+  client::SecuritySettings security{};
 };
 
 ParsedArguments ParseArguments(int argc, const char* const* argv,

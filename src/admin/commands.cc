@@ -178,7 +178,9 @@ int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFi
 }
 
 Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
-  return BlockingClient::Connect(arguments.server, arguments.timeout_ms);
+  return BlockingClient::Connect({.address = arguments.server,
+                                  .timeout_ms = arguments.timeout_ms,
+                                  .security = arguments.security});
 }
 
 int RunLive(const Arguments& arguments, const Streams& streams, const RulesFile* file,

@@ -77,8 +77,10 @@ int Main(int argc, const char* const* argv) {
       ReadLine};
 
   // A usage error, help or version leaves no arguments: what to print is in out and err.
-  const ParsedArguments parsed = ParseArguments(
-      argc, argv, {FromEnvironment(kServerVariable), FromEnvironment(kFormatVariable)});
+  const ParsedArguments parsed =
+      ParseArguments(argc, argv,
+                     {FromEnvironment(kServerVariable), FromEnvironment(kFormatVariable),
+                      client::SecurityOfEnvironment()});
   if (parsed.arguments.has_value() && !parsed.arguments->wide) out.SetColumns(ColumnsOfOutput());
   out.Write(parsed.out);
   err(parsed.err);

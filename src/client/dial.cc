@@ -59,8 +59,6 @@ Result<net::Socket> Dial(const net::Endpoint& server, const Security& security,
   Result<net::Socket> socket =
       net::Socket::Connect(server, deadline_ms, getaddrinfo, std::move(channel));
   if (!socket.ok()) return socket;
-  const Status shaken = socket->ShakeHands(deadline_ms);
-  if (!shaken.ok()) return Status{StatusCode::kFailedPrecondition, shaken.message()};
   if (!security.secret.empty() && !socket->encrypted() && !StaysOnThisMachine(socket->fd())) {
     return Status::PermissionDenied(
         "the secret needs TLS, or a server on this machine: over a plain connection anybody on "

@@ -37,8 +37,8 @@ constexpr char kExecFooter[] =
     "are passed on, and end a wait. The token is released when the command ends.\n\n"
     "Exit codes: the command's own, and 128+N if signal N ended it; 120 refused; 121 no room "
     "within --wait; 122 the server cannot be reached; 123 the flow has no rule; 124 "
-    "the token was lost and the command stopped (--on-lost); 126 the command cannot be run; 127 it "
-    "is not found; 64 usage is wrong.\n";
+    "the token was lost and the command stopped (--on-lost); 125 the server does not permit it; "
+    "126 the command cannot be run; 127 it is not found; 64 usage is wrong.\n";
 
 // A duration of at most kWaitMsMax; "0" needs no unit.
 CLI::Option* AddDuration(CLI::App* app, const std::string& name, const std::string& help,
@@ -124,6 +124,7 @@ class Parser {
     sub->add_option("--namespace", name_space_, "The application")->type_name("NAME");
     sub->add_option("--client-id", arguments_.client.client_id, "The session's name")
         ->type_name("NAME");
+    client::AddSecurityOptions(sub, &security_);
     AddDuration(sub, "--timeout", "What an answer may take, beside a wait [5s]",
                 [this](int64_t ms) { arguments_.client.timeout = Milliseconds(ms); });
     return sub;
@@ -269,18 +270,22 @@ class Parser {
   // Checks that need all options. Throws CLI::ValidationError.
   void Finish() {
     // 1. The server: the command line, else the environment, else the default.
-    ClientOptions& client = arguments_.client;
+    ClientOptions& options = arguments_.client;
     if (server_.empty()) server_ = environment_.server;
-    if (!server_.empty()) client.addresses = Split(server_);
-    for (const std::string& address : client.addresses) {
+    if (!server_.empty()) options.addresses = Split(server_);
+    for (const std::string& address : options.addresses) {
       Require("--server", net::ParseServer(address).status());
     }
+    auto security = client::ReadSecurity(security_, environment_.security);
+    if (!security.ok()) throw CLI::ValidationError(security.status().message());
+    options.tls = std::move(security->tls);
+    options.secret = std::move(security->secret);
     if (name_space_.empty()) name_space_ = environment_.name_space;
-    if (!name_space_.empty()) client.name_space = name_space_;
-    Require("--namespace", CheckNamespace(client.name_space));
-    if (client.client_id.empty()) client.client_id = environment_.client_id;
-    if (!client.client_id.empty()) Require("--client-id", CheckClientId(client.client_id));
-    if (client.timeout < Milliseconds(1)) {
+    if (!name_space_.empty()) options.name_space = name_space_;
+    Require("--namespace", CheckNamespace(options.name_space));
+    if (options.client_id.empty()) options.client_id = environment_.client_id;
+    if (!options.client_id.empty()) Require("--client-id", CheckClientId(options.client_id));
+    if (options.timeout < Milliseconds(1)) {
       throw CLI::ValidationError("--timeout", "must be at least 1ms");
     }
     // 2. acquire, release and keep share a session over processes, so they need its client id.
@@ -288,10 +293,10 @@ class Parser {
                             arguments_.command == Command::kRelease ||
                             arguments_.command == Command::kKeep;
     if (by_session) {
-      client.rejoin = true;               // Each command is a process of its own.
-      client.fallback = Fallback::kFail;  // A token that no server knows helps no later command.
+      options.rejoin = true;               // Each command is a process of its own.
+      options.fallback = Fallback::kFail;  // A token that no server knows helps no later command.
     }
-    if (by_session && client.client_id.empty()) {
+    if (by_session && options.client_id.empty()) {
       throw CLI::ValidationError("--client-id",
                                  "is required: the token belongs to the session of that name");
     }
@@ -316,6 +321,7 @@ class Parser {
   Arguments arguments_;
   std::string server_;
   std::string name_space_;
+  client::SecuritySettings security_;
   uint32_t count_ = 1;  // Of a flow without one.
   Value param_{};
 };

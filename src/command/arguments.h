@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "client/security_settings.h"
 #include "nowcalls/client.h"
 
 namespace nowcalls::command {
@@ -23,6 +24,7 @@ inline constexpr int kExitWaitedInVain = 121;
 inline constexpr int kExitUnreachable = 122;
 inline constexpr int kExitNoRule = 123;
 inline constexpr int kExitLost = 124;
+inline constexpr int kExitDenied = 125;
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
 
@@ -31,11 +33,12 @@ struct Environment {
   std::string server;      // NOWCALLS_SERVER
   std::string name_space;  // NOWCALLS_NAMESPACE
   std::string client_id;   // NOWCALLS_CLIENT_ID
+  client::SecuritySettings security{};
 };
 
 struct Arguments {
   Command command = Command::kExec;
-  ClientOptions client{};  // Addresses, namespace, client id, timeout, fallback.
+  ClientOptions client{};  // Addresses, namespace, client id, timeout, fallback, TLS, secret.
 
   std::vector<FlowDemand> flows{};  // exec, acquire: at least one. flow, top: the one.
   AcquireOptions acquire{};

@@ -6,6 +6,7 @@
 // Failure modes:
 //   a signal during the wait   the answer is refused, so that a grant at that moment is given back
 //   no server                  --fallback decides; the command may run without a token
+//   the server does not permit it  125, whatever the fallback is
 //   the command cannot run     126 or 127, and the token is released
 //   the token is lost          --on-lost decides; the guard acts, also if this process is stopped
 #include "command/exec.h"
@@ -130,6 +131,7 @@ int ExitCodeOf(const Arguments& arguments, const Answer& answer) {
       return answer.refused_by == RefusedBy::kQueueTimeout ? kExitWaitedInVain : kExitRefused;
     case Outcome::kNoRule: return kExitNoRule;
     case Outcome::kBadRequest: return kExitUsage;
+    case Outcome::kPermissionDenied: return kExitDenied;
     default: return kExitUnreachable;
   }
 }

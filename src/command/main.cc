@@ -49,7 +49,8 @@ int Main(int argc, const char* const* argv) {
       ParseArguments(argc, argv,
                      {.server = FromEnvironment("NOWCALLS_SERVER"),
                       .name_space = FromEnvironment("NOWCALLS_NAMESPACE"),
-                      .client_id = FromEnvironment("NOWCALLS_CLIENT_ID")});
+                      .client_id = FromEnvironment("NOWCALLS_CLIENT_ID"),
+                      .security = client::SecurityOfEnvironment()});
   if (parsed.ends) {
     std::fputs(parsed.out.c_str(), stdout);
     std::fputs(parsed.err.c_str(), stderr);

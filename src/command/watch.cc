@@ -42,7 +42,11 @@ Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
   for (size_t i = 0; i < addresses.size(); ++i) {
     const int64_t left_ms = std::max<int64_t>(0, deadline_ms - BoottimeMs());
     const int64_t share_ms = left_ms / static_cast<int64_t>(addresses.size() - i);
-    auto client = BlockingClient::Connect(addresses[i], timeout_ms, share_ms);
+    auto client =
+        BlockingClient::Connect({.address = addresses[i],
+                                 .timeout_ms = timeout_ms,
+                                 .connect_ms = share_ms,
+                                 .security = {arguments.client.tls, arguments.client.secret}});
     if (client.ok()) return client;
     failure = client.status();
   }
@@ -51,7 +55,9 @@ Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
 
 int ComplainOf(const Status& failure) {
   Complain(failure.message());
-  return failure.code() == StatusCode::kInvalidArgument ? kExitFailure : kExitUnavailable;
+  const bool refused = failure.code() == StatusCode::kInvalidArgument ||
+                       failure.code() == StatusCode::kPermissionDenied;
+  return refused ? kExitFailure : kExitUnavailable;
 }
 
 // Milliseconds, over a connection that is made when there is none.

@@ -157,29 +157,6 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Status Socket::ShakeHands(int64_t deadline_ms) {
-  // The end that connects begins: its first words are the reply to nothing.
-  NOWCALLS_RETURN_IF_ERROR(SendAll(channel_->Receive({}).reply, deadline_ms));
-  char chunk[16 * 1024];
-  while (channel_->shakes_hands()) {
-    const ssize_t size = recv(fd_, chunk, sizeof(chunk), 0);
-    if (size == 0) return Status::Unavailable("the connection was closed during the handshake");
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      if (!WaitFor(fd_, POLLIN, deadline_ms)) return Status::Unavailable(ErrorText(ETIMEDOUT));
-    } else if (size < 0 && errno != EINTR) {
-      return Status::Unavailable(ErrorText(errno));
-    }
-    if (size < 0) continue;
-    const auto received = channel_->Receive({chunk, static_cast<size_t>(size)});
-    const Status replied = SendAll(received.reply, deadline_ms);
-    if (received.failed) return Status::Unavailable(channel_->error());
-    if (!replied.ok()) return replied;
-    // A server of ours only answers. Bytes that came now would wait for others behind them.
-    if (!received.bytes.empty()) return Status::Unavailable("it spoke before it was asked");
-  }
-  return Status::Ok();
-}
-
 Status Socket::Send(std::string_view bytes, int64_t deadline_ms) {
   return SendAll(channel_->Send(bytes), deadline_ms);
 }

@@ -40,9 +40,6 @@ class Socket {
   }
   ~Socket();
 
-  // Ends the channel's handshake; a plain one has none. kUnavailable: why it failed.
-  Status ShakeHands(int64_t deadline_ms);
-
   // Sends all bytes. kUnavailable: the peer cannot have them all.
   Status Send(std::string_view bytes, int64_t deadline_ms);
 
