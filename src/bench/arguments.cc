@@ -145,8 +145,9 @@ std::string Contradiction(const Options& options) {
 
 class Parser {
  public:
-  explicit Parser(bool out_is_terminal)
-      : app_("Measures a nowcalls server, or Redis used as one, under load.", "nowcalls-bench") {
+  Parser(bool out_is_terminal, const client::SecuritySettings& environment)
+      : app_("Measures a nowcalls server, or Redis used as one, under load.", "nowcalls-bench"),
+        environment_(environment) {
     options_.format = out_is_terminal ? Format::kTable : Format::kJson;
     app_.set_version_flag("--version", "nowcalls-bench " NOWCALLS_VERSION);
     app_.footer(kFooter);
@@ -177,6 +178,7 @@ class Parser {
       if (options_.rate > 0 && !in_flight_given) options_.in_flight = OpenInFlight(options_);
       const std::string contradiction = Contradiction(options_);
       if (!contradiction.empty()) throw CLI::ValidationError(contradiction);
+      ReadSecurity();
       parsed.options = options_;
     } catch (const CLI::Success& help_or_version) {
       parsed.exit_code = app_.exit(help_or_version, out, err);
@@ -220,6 +222,19 @@ class Parser {
     }
   }
 
+  void ReadSecurity() {
+    if (options_.target.kind == TargetKind::kRedis) {
+      for (const client::SecuritySetting& setting : client::kSecuritySettings) {
+        if ((security_.*setting.value).empty()) continue;
+        throw CLI::ValidationError(setting.option, "is for a nowcalls:// target");
+      }
+      return;
+    }
+    auto security = client::ReadSecurity(security_, environment_);
+    if (!security.ok()) throw CLI::ValidationError(security.status().message());
+    options_.security = *std::move(security);
+  }
+
   template <typename T, typename U>
   void AddNumber(CLI::App* app, const std::string& name, const std::string& type,
                  const std::string& help, T min, T max, U* value) {
@@ -252,6 +267,7 @@ class Parser {
            },
            "nowcalls://HOST:PORT or redis://HOST:PORT [nowcalls://127.0.0.1:18730]")
         ->type_name("URL");
+    client::AddSecurityOptions(app, &security_);
     AddNumber<uint32_t>(app, "--connections", "N", "Connections [16]", 1, kConnectionsMax,
                         &options_.connections);
     app->add_option_function<std::string>(
@@ -374,14 +390,17 @@ class Parser {
   }
 
   CLI::App app_;
+  const client::SecuritySettings environment_;
   Options options_;
+  client::SecuritySettings security_;
   int64_t fill_hold_ms_ = 0;
 };
 
 }  // namespace
 
-ParsedArguments ParseArguments(int argc, const char* const* argv, bool out_is_terminal) {
-  return Parser(out_is_terminal).Parse(argc, argv);
+ParsedArguments ParseArguments(int argc, const char* const* argv, bool out_is_terminal,
+                               const client::SecuritySettings& environment) {
+  return Parser(out_is_terminal, environment).Parse(argc, argv);
 }
 
 }  // namespace nowcalls::bench

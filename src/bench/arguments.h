@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/options.h"
+#include "client/security_settings.h"
 
 namespace nowcalls::bench {
 
@@ -19,7 +20,8 @@ struct ParsedArguments {
 };
 
 // Without --format a terminal gets a table, others JSON.
-ParsedArguments ParseArguments(int argc, const char* const* argv, bool out_is_terminal);
+ParsedArguments ParseArguments(int argc, const char* const* argv, bool out_is_terminal,
+                               const client::SecuritySettings& environment = {});
 
 }  // namespace nowcalls::bench
 

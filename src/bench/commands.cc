@@ -58,6 +58,10 @@ int Measure(const Options& options, Target* target, const Streams& streams) {
   // is.
   LoadPlan plan = PlanRun(options);
   plan.new_dialect = [target](uint32_t lanes) { return target->NewDialect(lanes); };
+  Result<client::ChannelMaker> new_channel =
+      client::ChannelsTo(net::Endpoint::Tcp(options.target.peer), options.security.tls);
+  if (!new_channel.ok()) return Fail(new_channel.status(), streams);
+  plan.new_channel = *std::move(new_channel);
   StatusLine line(streams.err_is_terminal, streams.err);
   plan.show = [&line](std::string_view text) { line.Show(text); };
   LoadLoop loop(std::move(plan));

@@ -104,9 +104,11 @@ void Connection::OnConnected() {
   if (error != 0) return Lose(SystemError("could not be opened", -error));
   connected_ = true;
   Poll(UV_READABLE);
-  // The greeting leaves at once: it is not part of the load.
+  // The channel's first words and the greeting leave at once: they are not part of the load.
   dialect_->Greet(&out_);
-  SendNow(channel_->Send(out_.view()));
+  std::string first(channel_->Receive({}).reply);
+  first += channel_->Send(out_.view());
+  SendNow(first);
 }
 
 void Connection::Flush() {

@@ -82,8 +82,8 @@ void LoadLoop::MakeConnections(uint32_t connections) {
   for (uint32_t i = 0; i < connections; ++i) {
     std::optional<Workload>& load = i < plan_.connections ? workload_ : expiring_;
     const uint32_t lanes = load ? load->lanes() : 1;
-    connections_.push_back(std::make_unique<Connection>(
-        i, plan_.new_dialect(lanes), net::PlainChannel::Make(), &sockets_, this));
+    connections_.push_back(std::make_unique<Connection>(i, plan_.new_dialect(lanes),
+                                                        plan_.new_channel(), &sockets_, this));
     if (load) load->AddConnection(connections_[i]->dialect(), connections_[i]->out());
   }
 }

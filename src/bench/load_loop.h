@@ -29,6 +29,7 @@ namespace nowcalls::bench {
 struct LoadPlan {
   HostPort peer;
   std::function<std::unique_ptr<Dialect>(uint32_t lanes)> new_dialect;
+  std::function<std::unique_ptr<net::Channel>()> new_channel = net::PlainChannel::Make;
   uint32_t connections = 1;
   // Absent: idle connections.
   std::optional<WorkloadOptions> workload;

@@ -40,7 +40,8 @@ int Main(int argc, const char* const* argv) {
       // Nobody can be told when stderr itself fails.
       [](std::string_view bytes) { static_cast<void>(WriteAll(STDERR_FILENO, bytes)); },
       ::isatty(STDERR_FILENO) == 1};
-  const ParsedArguments parsed = ParseArguments(argc, argv, ::isatty(STDOUT_FILENO) == 1);
+  const ParsedArguments parsed =
+      ParseArguments(argc, argv, ::isatty(STDOUT_FILENO) == 1, client::SecurityOfEnvironment());
   streams.err(parsed.err);
   if (const int error = streams.out(parsed.out); error != 0) {
     streams.err("nowcalls-bench: writing the output failed: " +

@@ -6,6 +6,7 @@ namespace nowcalls::bench {
 namespace {
 
 constexpr uint32_t kGreetMsgid = UINT32_MAX;
+constexpr uint32_t kIdentifyMsgid = UINT32_MAX - 1;
 
 void SetError(std::string_view name, std::string_view text, Answer* answer) {
   answer->kind = AnswerKind::kError;
@@ -16,6 +17,7 @@ void SetError(std::string_view name, std::string_view text, Answer* answer) {
 }  // namespace
 
 void NowcallsDialect::Greet(wire::OutputBuffer* out) {
+  if (!setup_->secret.empty()) wire::EncodeIdentifyRequest(kIdentifyMsgid, setup_->secret, out);
   wire::EncodeHelloRequest(kGreetMsgid,
                            {.name_space = setup_->name_space, .client_id = setup_->client_id}, out);
 }
@@ -55,6 +57,8 @@ Dialect::Outcome NowcallsDialect::Take(std::string_view* input, Answer* answer) 
     case wire::MessageSplitter::Outcome::kMessage: {
       const Status read = Read(input->substr(0, message_bytes), answer);
       input->remove_prefix(message_bytes);
+      // The answer to hello behind it tells whether the connection may be used.
+      if (std::exchange(identified_, false)) return Take(input, answer);
       if (read.ok()) return Outcome::kAnswer;
       error_ = read.message();
     }
@@ -91,6 +95,10 @@ Status NowcallsDialect::Read(std::string_view message, Answer* answer) {
     // The answer's views point into it until the next Take.
     response_ = *std::move(response);
     SetError(wire::ErrorCodeName(response_.error->code), response_.error->message, answer);
+    return {};
+  }
+  if (response->msgid == kIdentifyMsgid) {
+    identified_ = true;
     return {};
   }
   if (response->msgid == kGreetMsgid) {

@@ -22,6 +22,7 @@ class NowcallsDialect : public Dialect {
  public:
   struct Setup : LoadSetup {
     std::optional<std::string> client_id;
+    std::string secret{};  // Shown before hello; empty: none.
     // Of the next acquire, counted up from a random number; 0: acquires have none.
     uint64_t next_request_id = 0;
   };
@@ -43,6 +44,7 @@ class NowcallsDialect : public Dialect {
   std::shared_ptr<Setup> setup_;
   wire::MessageSplitter splitter_{kReplyBytesMax};
   wire::Response response_;
+  bool identified_ = false;  // The message was the answer to identify.
   std::string error_;
 };
 

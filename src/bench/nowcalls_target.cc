@@ -16,7 +16,9 @@ constexpr size_t kRulesPerNamespace = 256;
 constexpr double kTimeoutFactorMax = 1000;  // Servers have 2 to 3.
 
 Result<std::unique_ptr<client::BlockingClient>> Connect(const Options& options) {
-  return client::BlockingClient::Connect(options.target.peer.ToString(), kTimeoutMs);
+  return client::BlockingClient::Connect({.address = options.target.peer.ToString(),
+                                          .timeout_ms = kTimeoutMs,
+                                          .security = options.security});
 }
 
 // The value of `name`, members of members with dots between. kUnavailable: there is none, or it is
@@ -76,6 +78,7 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
   auto setup = std::make_shared<NowcallsDialect::Setup>();
   setup->flows = flows;
   setup->name_space = options_.name_space;
+  setup->secret = options_.security.secret;
   setup->operation = options_.operation;
   setup->values = Values();
   if (options_.command == Command::kFill) setup->client_id = kFillClientId;

@@ -10,6 +10,7 @@
 
 #include "base/host_port.h"
 #include "bench/flow_picker.h"
+#include "client/dial.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::bench {
@@ -39,6 +40,7 @@ std::string_view OperationName(Operation operation);
 struct Options {
   Command command = Command::kLoad;
   TargetAddress target;
+  client::Security security;  // Of a nowcalls server's connections.
   Language language = Language::kMessagePackRpc;
   Operation operation = Operation::kAcquire;
   uint32_t values = 1000;  // Of the parameter of kRequestParam.

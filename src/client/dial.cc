@@ -47,17 +47,21 @@ Status CheckTls(const TlsOptions& tls) {
   return Status::Ok();
 }
 
+Result<ChannelMaker> ChannelsTo(const net::Endpoint& server, const TlsOptions& tls) {
+  if (!tls.on || server.is_unix()) return ChannelMaker(net::PlainChannel::Make);
+  auto loaded = LoadTls(tls);
+  if (!loaded.ok()) return loaded.status();
+  return ChannelMaker(
+      [client = *std::move(loaded), host = server.tcp.host] { return client->MakeChannel(host); });
+}
+
 Result<net::Socket> Dial(const net::Endpoint& server, const Security& security,
                          int64_t deadline_ms) {
-  std::unique_ptr<net::Channel> channel = net::PlainChannel::Make();
-  if (security.tls.on && !server.is_unix()) {
-    // Anew for each dial: a certificate that was renewed is shown from now on.
-    const auto tls = LoadTls(security.tls);
-    if (!tls.ok()) return tls.status();
-    channel = (*tls)->MakeChannel(server.tcp.host);
-  }
+  // Files are read for each dial: a certificate that was renewed is shown from now on.
+  const Result<ChannelMaker> make_channel = ChannelsTo(server, security.tls);
+  if (!make_channel.ok()) return make_channel.status();
   Result<net::Socket> socket =
-      net::Socket::Connect(server, deadline_ms, getaddrinfo, std::move(channel));
+      net::Socket::Connect(server, deadline_ms, getaddrinfo, (*make_channel)());
   if (!socket.ok()) return socket;
   if (!security.secret.empty() && !socket->encrypted() && !StaysOnThisMachine(socket->fd())) {
     return Status::PermissionDenied(

@@ -5,8 +5,11 @@
 #define NOWCALLS_CLIENT_DIAL_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
+#include "net/channel.h"
 #include "net/endpoint.h"
 #include "net/socket.h"
 #include "nowcalls/client.h"
@@ -22,6 +25,10 @@ struct Security {
 
 // kInvalidArgument: options that contradict each other, or a file that is wrong.
 Status CheckTls(const TlsOptions& tls);
+
+// Channels of connections to `server`, by the files as they are now. kInvalidArgument: as CheckTls.
+using ChannelMaker = std::function<std::unique_ptr<net::Channel>()>;
+Result<ChannelMaker> ChannelsTo(const net::Endpoint& server, const TlsOptions& tls);
 
 // Shakes hands, too. kUnavailable: nobody answers there. kFailedPrecondition: somebody does, but
 // not in the TLS that is wanted. kPermissionDenied: the secret may not travel over this connection.

@@ -9,7 +9,10 @@ constexpr char kUsualPort[] = "the token port of a nowcalls-server is usually 18
 std::string WhatItSpeaks(std::string_view input, std::string otherwise) {
   using Begin = std::pair<std::string_view, std::string_view>;
   constexpr Begin kBegins[] = {{"HTTP/", "HTTP"}, {"SSH-", "SSH"}, {"-ERR", "Redis's protocol"}};
-  if (input.starts_with("\x15\x03")) return "it speaks TLS, so the client must, too";
+  if (input.starts_with("\x15\x03")) {
+    return "it speaks TLS; so must the client, if that is a nowcalls-server; " +
+           std::string(kUsualPort);
+  }
   for (const auto& [begin, name] : kBegins) {
     if (!input.starts_with(begin)) continue;
     return "it speaks " + std::string(name) + "; " + kUsualPort;

@@ -25,11 +25,15 @@ bool FakeServer::Peer::Take(wire::Envelope* request) {
     char chunk[4096];
     const ssize_t received = recv(fd_, chunk, sizeof(chunk), 0);
     if (received <= 0) return false;
-    input_.append(chunk, static_cast<size_t>(received));
+    const auto taken = channel_->Receive({chunk, static_cast<size_t>(received)});
+    input_.append(taken.bytes);
+    if (!SendRaw(taken.reply) || taken.failed) return false;
   }
 }
 
-bool FakeServer::Peer::Send(std::string_view bytes) const {
+bool FakeServer::Peer::Send(std::string_view bytes) const { return SendRaw(channel_->Send(bytes)); }
+
+bool FakeServer::Peer::SendRaw(std::string_view bytes) const {
   while (!bytes.empty()) {
     const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
@@ -50,11 +54,12 @@ void FakeServer::Peer::AwaitClose() const {
   }
 }
 
-FakeServer::FakeServer(std::function<void(Peer*)> script) : listener_(ListenOnLoopback(&port_)) {
-  thread_ = std::thread([this, run = std::move(script)] {
+FakeServer::FakeServer(std::function<void(Peer*)> script, MakeChannel make_channel)
+    : listener_(ListenOnLoopback(&port_)) {
+  thread_ = std::thread([this, run = std::move(script), make = std::move(make_channel)] {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
-    Peer peer(fd);
+    Peer peer(fd, make());
     run(&peer);
     close(fd);
   });

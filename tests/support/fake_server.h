@@ -7,10 +7,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
+#include "net/channel.h"
 #include "wire/messages.h"
 #include "wire/output_buffer.h"
 
@@ -21,7 +24,7 @@ class FakeServer {
   // The server's side of the connection, for the script.
   class Peer {
    public:
-    explicit Peer(int fd) : fd_(fd) {}
+    Peer(int fd, std::unique_ptr<net::Channel> channel) : fd_(fd), channel_(std::move(channel)) {}
     // The next request; false when the client has closed.
     bool Take(wire::Envelope* request);
     // False when the client has closed.
@@ -32,13 +35,19 @@ class FakeServer {
     void AwaitClose() const;
 
    private:
+    bool SendRaw(std::string_view bytes) const;
+
     int fd_;
+    std::unique_ptr<net::Channel> channel_;
     std::string input_;
     std::string message_;
   };
 
+  using MakeChannel = std::function<std::unique_ptr<net::Channel>()>;
+
   // Accepts one connection, runs the script on it and closes it.
-  explicit FakeServer(std::function<void(Peer*)> script);
+  explicit FakeServer(std::function<void(Peer*)> script,
+                      MakeChannel make_channel = net::PlainChannel::Make);
   ~FakeServer();
   FakeServer(const FakeServer&) = delete;
   FakeServer& operator=(const FakeServer&) = delete;

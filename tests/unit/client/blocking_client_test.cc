@@ -242,7 +242,59 @@ TEST_CASE("a server that closes instead of answering leaves the outcome unknown"
   });
   const Status status = Connect(server)->Acquire({1, 1, false}).status();
   CHECK(status.code() == StatusCode::kOutcomeUnknown);
-  CHECK(status.message() == "no answer from " + server.address() + ": the connection was closed");
+  CHECK(status.message() == "no answer from " + server.address() +
+                                ": the connection was closed before it answered (does it speak "
+                                "TLS only?)");
+}
+
+TEST_CASE("a secret is shown at once, and a refusal of it ends the connecting") {
+  constexpr char kSecret[] = "nc-0123456789abcdef";
+  std::string shown;
+  bool refuses = false;
+  const auto answer = [&](const Envelope& request, OutputBuffer* out) {
+    if (request.method != Method::kIdentify) return AnswerCall(request, out);
+    wire::IdentifyParams params;
+    wire::RequestError error;
+    REQUIRE(wire::DecodeIdentify(request.params, &params, &error));
+    shown = params.secret;
+    if (refuses) return wire::EncodeError(request.msgid, {ErrorCode::kPermission, "no"}, out);
+    wire::EncodeIdentify(request.msgid, {.name = "checkout", .role = "client", .proof = "secret"},
+                         out);
+  };
+  const auto connect = [&](const FakeServer& server) {
+    return BlockingClient::Connect(
+        {.address = server.address(), .timeout_ms = kPatientMs, .security = {.secret = kSecret}});
+  };
+  {
+    const FakeServer server(Answering(answer));
+    auto client = connect(server);
+    REQUIRE(client.status().ToString() == "ok");
+    CHECK(shown == kSecret);
+    CHECK(*(*client)->Ping() == 77);
+    const auto identity = (*client)->Identify("");
+    REQUIRE(identity.ok());
+    CHECK(identity->name == "checkout");
+    CHECK_FALSE(identity->namespaces.has_value());
+    CHECK(shown.empty());
+    client->reset();
+  }
+  refuses = true;
+  const FakeServer server(Answering(answer));
+  const Status refused = connect(server).status();
+  CHECK(refused.code() == StatusCode::kPermissionDenied);
+  CHECK(refused.message() == "cannot talk to " + server.address() + ": PERMISSION: no");
+}
+
+TEST_CASE("a server that knows no secrets is taken as it is") {
+  const FakeServer server(Answering([](const Envelope& request, OutputBuffer* out) {
+    if (request.method != Method::kIdentify) return AnswerCall(request, out);
+    wire::EncodeError(request.msgid, {ErrorCode::kUnknownMethod, "identify"}, out);
+  }));
+  auto client = BlockingClient::Connect({.address = server.address(),
+                                         .timeout_ms = kPatientMs,
+                                         .security = {.secret = "nc-0123456789abcdef"}});
+  REQUIRE(client.status().ToString() == "ok");
+  CHECK(*(*client)->Ping() == 77);
 }
 
 TEST_CASE("an answer that is not understood leaves the outcome unknown") {

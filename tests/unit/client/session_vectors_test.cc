@@ -122,6 +122,27 @@ TEST_CASE("vector: who says always or off is not asked what the rule says") {
   Check(script);
 }
 
+// Who the client is.
+
+TEST_CASE("vector: a secret goes before hello, and an older server does not know it") {
+  ClientOptions options = Shop();
+  options.secret = "nc-0123456789abcdef";
+  VectorScript script = Begin("identify goes before hello", options);
+  script.Acquire("a");
+  script.Connected();
+  script.Answer("identify", Json::array({"checkout", "client", "secret", nullptr}));
+  script.Answer("hello", Json::array({"1.0", 9, 2, 0}));
+  script.Answer("acquire", Granted(Terms(0)));
+  script.Disconnected();
+  script.At(100);
+  script.Connected();
+  script.Refuse("identify", 2, "UNKNOWN_METHOD");
+  script.Answer("hello", Json::array({"0.9", 9, 2, 1}));
+  script.Release("a");
+  script.Answer("release", kReleased);
+  Check(script);
+}
+
 // Until when a token is valid.
 
 TEST_CASE("vector: contact bounds validity, and pings renew it") {

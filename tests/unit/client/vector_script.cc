@@ -357,6 +357,7 @@ std::string VectorScript::Text() const {
   client["fallback"] = FallbackName(options_.fallback);
   client["local_levels"] = std::move(levels);
   client["exclusive"] = options_.exclusive;
+  if (!options_.secret.empty()) client["secret"] = options_.secret;
   std::string text = "{\n  \"name\": " + Json(name_).dump() + ",\n  \"client\": " + client.dump() +
                      ",\n  \"request_ids\": " + request_ids_.dump() + ",\n  \"steps\": [\n";
   for (size_t i = 0; i < steps_.size(); ++i) {
