@@ -67,7 +67,7 @@ Result<Socket> Socket::Connect(const Endpoint& server, int64_t deadline_ms, cons
   connected->channel_ = std::move(channel);
   if (connected->channel_->shakes_hands()) {
     const Status shaken = connected->ShakeHands(deadline_ms);
-    if (!shaken.ok()) return Status::Unavailable(shaken.message());
+    if (!shaken.ok()) return shaken;
   }
   return connected;
 }
@@ -75,7 +75,7 @@ Result<Socket> Socket::Connect(const Endpoint& server, int64_t deadline_ms, cons
 // The client's end speaks first.
 Status Socket::ShakeHands(int64_t deadline_ms) {
   const auto failed = [](const std::string& why) {
-    return Status::Unavailable("the TLS handshake failed: " + why);
+    return Status{StatusCode::kFailedPrecondition, "the TLS handshake failed: " + why};
   };
   char chunk[16 * 1024];
   std::string_view arrived;

@@ -22,8 +22,8 @@ namespace nowcalls::net {
 class Socket {
  public:
   // Takes the first address that answers, dialled as in RFC 8305. The deadline includes the lookup
-  // and the channel's handshake. kUnavailable: why the last address, or the handshake, failed,
-  // without the server's name.
+  // and the channel's handshake. Without the server's name: kUnavailable: why the last address
+  // failed; kFailedPrecondition: why the handshake did.
   static Result<Socket> Connect(const Endpoint& server, int64_t deadline_ms,
                                 const Lookup& lookup = getaddrinfo,
                                 std::unique_ptr<Channel> channel = PlainChannel::Make());

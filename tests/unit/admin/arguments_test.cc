@@ -50,6 +50,19 @@ TEST_CASE("the environment names the server that is asked unless the command lin
   }
 }
 
+TEST_CASE("TLS and secrets are of commands that ask a server") {
+  const client::SecuritySettings wrong{.tls = "perhaps"};
+  const auto parse = [&](std::vector<const char*> words) {
+    words.insert(words.begin(), "nowcalls-admin");
+    return ParseArguments(static_cast<int>(words.size()), words.data(), {{}, {}, wrong});
+  };
+  CHECK(parse({"stat"}).err.starts_with("nowcalls-admin: NOWCALLS_TLS: "));
+  CHECK(parse({"stat", "--server", "localhost:9"}).exit_code == 64);
+  CHECK(parse({"stat", "--data-dir", "d"}).arguments.has_value());
+  CHECK(parse({"rules", "check", "f"}).arguments.has_value());
+  CHECK(Parse({"stat", "--tls", "--data-dir", "d"}).exit_code == 64);
+}
+
 TEST_CASE("the environment names the format unless the command line says otherwise") {
   CHECK(Parse({"stat"}, "", "table").arguments->format == Format::kTable);
   CHECK(Parse({"stat", "--format", "csv"}, "", "table").arguments->format == Format::kCsv);

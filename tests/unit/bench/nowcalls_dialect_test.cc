@@ -42,6 +42,34 @@ Answer TakeOne(NowcallsDialect* dialect, std::string_view bytes) {
   return answer;
 }
 
+TEST_CASE("a secret goes before hello, and its answer is none of a request") {
+  const auto setup = Setup();
+  setup->secret = "s3cret";
+  NowcallsDialect dialect(setup);
+  wire::OutputBuffer out;
+  dialect.Greet(&out);
+  wire::MessageSplitter splitter;
+  size_t size = 0;
+  REQUIRE(splitter.Next(out.view(), &size) == wire::MessageSplitter::Outcome::kMessage);
+  wire::Envelope identify;
+  wire::Envelope hello;
+  wire::RequestError error;
+  REQUIRE(wire::DecodeEnvelope(out.view().substr(0, size), &identify, &error));
+  REQUIRE(wire::DecodeEnvelope(out.view().substr(size), &hello, &error));
+  wire::OutputBuffer answers;
+  SUBCASE("it is taken") {
+    wire::EncodeIdentify(identify.msgid, {.name = "bench"}, &answers);
+    wire::EncodeHello(hello.msgid, {"0.1.0", 1, 1, 0}, &answers);
+    CHECK(TakeOne(&dialect, answers.view()).kind == AnswerKind::kGreeted);
+  }
+  SUBCASE("it is refused") {
+    wire::EncodeError(identify.msgid, {wire::ErrorCode::kPermission, "no"}, &answers);
+    const Answer refused = TakeOne(&dialect, answers.view());
+    CHECK(refused.kind == AnswerKind::kError);
+    CHECK(refused.error_name == "PERMISSION");
+  }
+}
+
 TEST_CASE("nowcalls is greeted with the namespace and the client id") {
   NowcallsDialect dialect(Setup());
   wire::OutputBuffer out;

@@ -413,7 +413,8 @@ TEST_CASE("a client's socket shakes hands while it connects, and reads on over w
     const auto socket = Socket::Connect(server.at(), BoottimeMs() + kPatienceMs, getaddrinfo,
                                         (*client)->MakeChannel("127.0.0.1"));
     CHECK(socket.status().ToString() ==
-          "unavailable: the TLS handshake failed: its certificate is for db.example and not for "
+          "failed_precondition: the TLS handshake failed: its certificate is for db.example and "
+          "not for "
           "127.0.0.1");
   }
   SUBCASE("it is not: the server closes") {
@@ -421,7 +422,8 @@ TEST_CASE("a client's socket shakes hands while it connects, and reads on over w
     const auto socket = Socket::Connect(server.at(), BoottimeMs() + kPatienceMs, getaddrinfo,
                                         (*client)->MakeChannel("db.example"));
     CHECK(socket.status().ToString() ==
-          "unavailable: the TLS handshake failed: the connection was closed; does the server speak "
+          "failed_precondition: the TLS handshake failed: the connection was closed; does the "
+          "server speak "
           "TLS?");
   }
   SUBCASE("it is not: the server is silent") {
@@ -430,7 +432,7 @@ TEST_CASE("a client's socket shakes hands while it connects, and reads on over w
     const auto socket = Socket::Connect(Endpoint::Tcp({"127.0.0.1", port}), BoottimeMs() + 50,
                                         getaddrinfo, (*client)->MakeChannel("db.example"));
     CHECK(socket.status().ToString() ==
-          "unavailable: the TLS handshake failed: Connection timed out");
+          "failed_precondition: the TLS handshake failed: Connection timed out");
     close(listener);
   }
 }
