@@ -77,7 +77,7 @@ SecuritySettings SecurityOfEnvironment() {
   SecuritySettings settings;
   for (const SecuritySetting& setting : kSecuritySettings) {
     const char* const text =
-        setting.variable == nullptr ? nullptr : getenv(setting.variable);  // NOLINT(concurrency-*)
+        *setting.variable == '\0' ? nullptr : getenv(setting.variable);  // NOLINT(concurrency-*)
     if (text != nullptr) settings.*setting.value = text;
   }
   return settings;

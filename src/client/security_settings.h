@@ -4,7 +4,6 @@
 #ifndef NOWCALLS_CLIENT_SECURITY_SETTINGS_H_
 #define NOWCALLS_CLIENT_SECURITY_SETTINGS_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -26,29 +25,34 @@ struct SecuritySettings {
 // One of them. A secret itself is none: ps(1) shows options.
 struct SecuritySetting {
   const char* option;
-  const char* variable;  // Of the environment. Null: none.
-  const char* type;      // Of the option's value. Null: it has none, and says "on".
+  const char* variable;  // Of the environment; empty: none.
+  const char* type;      // Of the option's value; empty: it has none, and says "on".
   const char* help;
+  const char* otherwise;
   std::string SecuritySettings::*value;
+
+  std::string Help() const {
+    const std::string name = *variable == '\0' ? "" : "$" + std::string(variable) + ", else ";
+    return std::string(help) + " [" + name + otherwise + "]";
+  }
 };
 inline constexpr SecuritySetting kSecuritySettings[] = {
-    {"--tls", "NOWCALLS_TLS", nullptr, "Speak TLS; the variable says on or off",
-     &SecuritySettings::tls},
+    {"--tls", "NOWCALLS_TLS", "", "Speak TLS; the variable says on or off",
+     "if another option of TLS is given", &SecuritySettings::tls},
     {"--tls-ca", "NOWCALLS_TLS_CA", "FILE",
-     "PEM file of the authorities that the server's certificate is checked by, with --tls "
-     "[the system's]",
+     "PEM file of the authorities that the server's certificate is checked by", "the system's",
      &SecuritySettings::ca},
     {"--tls-cert", "NOWCALLS_TLS_CERT", "FILE",
-     "PEM file of the certificate that is shown to the server, with --tls",
+     "PEM file of the certificate that is shown to the server", "none",
      &SecuritySettings::certificate},
-    {"--tls-key", "NOWCALLS_TLS_KEY", "FILE", "PEM file of its key", &SecuritySettings::key},
-    {"--tls-server-name", nullptr, "NAME",
-     "The server's certificate must have it, with --tls [the host of the address]",
-     &SecuritySettings::server_name},
+    {"--tls-key", "NOWCALLS_TLS_KEY", "FILE", "PEM file of its key", "none",
+     &SecuritySettings::key},
+    {"--tls-server-name", "", "NAME", "The server's certificate must have it",
+     "the host of the address", &SecuritySettings::server_name},
     {"--secret-file", "NOWCALLS_SECRET_FILE", "FILE",
-     "File whose first line is the secret by which the server knows the client; nobody else may "
-     "read it",
-     &SecuritySettings::secret_file},
+     "File whose first line is the secret by which the server knows the client; its owner alone "
+     "may read it",
+     "none", &SecuritySettings::secret_file},
 };
 
 SecuritySettings SecurityOfEnvironment();
@@ -57,17 +61,17 @@ SecuritySettings SecurityOfEnvironment();
 // the option or variable.
 Result<Security> ReadSecurity(const SecuritySettings& options, const SecuritySettings& environment);
 
-// Adds the options; returns them.
-inline std::vector<CLI::Option*> AddSecurityOptions(CLI::App* app, SecuritySettings* settings) {
-  std::vector<CLI::Option*> options;
+// Adds the options to a CLI::App; returns them. A template, since the client library has no CLI11.
+template <typename App>
+auto AddSecurityOptions(App* app, SecuritySettings* settings) {
+  std::vector<decltype(app->get_option(""))> options;
   for (const SecuritySetting& setting : kSecuritySettings) {
-    std::string help = setting.help;
-    if (setting.variable != nullptr) help += " [$" + std::string(setting.variable) + "]";
     std::string* const value = &(settings->*setting.value);
-    options.push_back(setting.type == nullptr
-                          ? app->add_flag_callback(
-                                setting.option, [value] { *value = "on"; }, help)
-                          : app->add_option(setting.option, *value, help)->type_name(setting.type));
+    options.push_back(
+        *setting.type == '\0'
+            ? app->add_flag_callback(
+                  setting.option, [value] { *value = "on"; }, setting.Help())
+            : app->add_option(setting.option, *value, setting.Help())->type_name(setting.type));
   }
   return options;
 }
