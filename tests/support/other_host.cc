@@ -55,14 +55,18 @@ bool OtherHost::Plug() {
   return plugged;
 }
 
-RpcClient OtherHost::Connect(const std::string& address) const {
-  RpcClient client;
+void OtherHost::Run(const std::function<void()>& body) const {
   // A socket stays in the namespace of the thread that made it.
   std::thread([&] {
     const int space = open(("/run/netns/" + name_).c_str(), O_RDONLY | O_CLOEXEC);
-    if (space >= 0 && setns(space, CLONE_NEWNET) == 0) client = RpcClient(address);
+    if (space >= 0 && setns(space, CLONE_NEWNET) == 0) body();
     if (space >= 0) close(space);
   }).join();
+}
+
+RpcClient OtherHost::Connect(const std::string& address) const {
+  RpcClient client;
+  Run([&] { client = RpcClient(address); });
   if (!client.connected()) throw std::runtime_error("cannot connect from the other host");
   return client;
 }

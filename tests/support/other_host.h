@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_SUPPORT_OTHER_HOST_H_
 #define NOWCALLS_SUPPORT_OTHER_HOST_H_
 
+#include <functional>
 #include <string>
 
 #include "support/rpc_client.h"
@@ -22,6 +23,8 @@ class OtherHost {
   bool Plug();
   // This machine's address, as the other host knows it.
   const std::string& our_address() const { return ours_; }
+  // Calls `body` there: sockets that it makes are of that host.
+  void Run(const std::function<void()>& body) const;
   // A client that runs there.
   RpcClient Connect(const std::string& address) const;
   void CutCable() const;

@@ -2,6 +2,7 @@
 #include "client/dial.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -9,9 +10,11 @@
 
 #include "base/clock.h"
 #include "client/blocking_client.h"
+#include "net/address.h"
 #include "net/tls.h"
 #include "support/certificates.h"
 #include "support/fake_server.h"
+#include "support/other_host.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -161,6 +164,24 @@ TEST_CASE("a secret travels plainly within this machine") {
   const auto socket =
       Dial(*net::ParseServer(server.address()), {.secret = "s3cret"}, BoottimeMs() + kPatientMs);
   CHECK(socket.status().ToString() == "ok");
+}
+
+TEST_CASE("a secret does not leave plainly for another host") {
+  testing::OtherHost far;
+  if (!far.Plug()) return;
+  const Result<int> listener = net::Listen({far.our_address(), 0}, 5, [](int) { return true; });
+  REQUIRE(listener.ok());
+  const auto server = net::Endpoint::Tcp(net::LocalEndOf(*listener));
+  Status with = Status::Unavailable("not dialled");
+  Status without = with;
+  far.Run([&] {
+    with = Dial(server, {.secret = "s3cret"}, BoottimeMs() + kPatientMs).status();
+    without = Dial(server, {}, BoottimeMs() + kPatientMs).status();
+  });
+  close(*listener);
+  CHECK(without.ToString() == "ok");
+  CHECK(with.code() == StatusCode::kPermissionDenied);
+  CHECK(with.message().starts_with("the secret needs TLS, or a server on this machine"));
 }
 
 }  // namespace
