@@ -149,8 +149,8 @@ class Parser {
     return options;
   }
 
-  void AddServerOr(CLI::App* app, CLI::Option* data_dir) {
-    for (CLI::Option* const option : AddServer(app)) option->excludes(data_dir);
+  static void Exclude(const std::vector<CLI::Option*>& options, CLI::Option* other) {
+    for (CLI::Option* const option : options) option->excludes(other);
   }
 
   void AddTimeout(CLI::App* app) {
@@ -179,7 +179,8 @@ class Parser {
   }
 
   void AddSource(CLI::App* app) {
-    AddServerOr(app, AddDataDir(app));
+    const std::vector<CLI::Option*> of_server = AddServer(app);
+    Exclude(of_server, AddDataDir(app));
     AddTimeout(app);
   }
 
@@ -500,9 +501,10 @@ class Parser {
   void AddBackup() {
     CLI::App* backup = AddCommand(&app_, Command::kBackup, "backup",
                                   "Copy the ledger, verify the copy, and say what it holds");
-    AddServerOr(backup, AddPath(backup, "--data-dir",
-                                "Copy the ledger in this directory, which no server has open",
-                                &arguments_.data_dir));
+    const std::vector<CLI::Option*> of_server = AddServer(backup);
+    Exclude(of_server, AddPath(backup, "--data-dir",
+                               "Copy the ledger in this directory, which no server has open",
+                               &arguments_.data_dir));
     CLI::Option* timeout =
         AddInteger<int64_t>(backup, "--timeout", "How long to wait for the backup [3600000]", 1,
                             kTimeoutMsMax, [this](int64_t ms) { arguments_.timeout_ms = ms; })

@@ -333,7 +333,7 @@ ClientStats ClientSession::stats() const {
   ClientStats stats = stats_;
   stats.connected = ready();
   stats.address = dialing_.address();
-  if (!ready()) stats.why_offline = why_offline_;
+  if (!ready()) stats.why_offline = denied_ ? denied_->message : why_offline_;
   stats.held = held_.size();
   stats.calls = calls_.unsettled();
   stats.local_granted = local_.granted();

@@ -260,8 +260,8 @@ int Ping(const Arguments& arguments) {
       std::printf("answer %llu: %.3f ms\n", static_cast<unsigned long long>(asked),  // NOLINT
                   *time_ms);
     } else {
-      (void)ComplainOf(time_ms.status());
-      if (times_ms.empty()) return kExitUnavailable;  // It was never there.
+      const int code = ComplainOf(time_ms.status());
+      if (times_ms.empty()) return code;  // It was never there.
     }
     if (std::fflush(stdout) != 0) return kExitIoError;
   } while (arguments.count == 0 || asked < arguments.count);

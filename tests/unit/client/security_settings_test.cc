@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <string>
 
 #include "support/certificates.h"
@@ -18,6 +19,7 @@ using testing::WriteStringToFile;
 
 std::string SecretFile(const TempDir& dir, const std::string& text, mode_t mode = 0600) {
   const std::string file = dir.Sub("secret");
+  (void)std::remove(file.c_str());  // It may be read-only.
   WriteStringToFile(file, text);
   REQUIRE(chmod(file.c_str(), mode) == 0);
   return file;
