@@ -1,6 +1,6 @@
 // TcpFront: a session over TCP.
 //
-// Thread: the loop polls the socket and an eventfd. Each dial has a thread, which also shakes hands.
+// Thread: the loop polls the socket and an eventfd. Each dial, with its handshake, has a thread.
 // Asking threads send, waiting threads read for a while.
 #ifndef NOWCALLS_LIBRARY_TCP_FRONT_H_
 #define NOWCALLS_LIBRARY_TCP_FRONT_H_
