@@ -88,17 +88,6 @@ class Stopwatch {
   const int64_t began_ms_ = BoottimeMs();
 };
 
-// A wrong address must be known before a ledger is formatted.
-Status TakeAddresses(const std::vector<HostPort>& listen, std::vector<AddressHold>* holds) {
-  for (const HostPort& address : listen) {
-    Result<AddressHold> taken = AddressHold::Take(address);
-    if (!taken.ok()) return taken.status();
-    holds->push_back(*std::move(taken));
-    spdlog::debug("the address {} is free", address.ToString());
-  }
-  return Status::Ok();
-}
-
 // A name may have several addresses, and clients may try one that the server did not take.
 void WarnOfOtherAddresses(const HostPort& listen) {
   const Result<std::vector<net::SocketAddress>> addresses = net::ResolveAll(listen);
@@ -109,6 +98,18 @@ void WarnOfOtherAddresses(const HostPort& listen) {
   }
   spdlog::warn("{} has several addresses: listening on {} alone, not on {}; name each in digits",
                listen.ToString(), net::ToHostPort(addresses->front()).ToString(), others);
+}
+
+// A wrong address must be known before a ledger is formatted.
+Status TakeAddresses(const std::vector<HostPort>& listen, std::vector<AddressHold>* holds) {
+  for (const HostPort& address : listen) {
+    Result<AddressHold> taken = AddressHold::Take(address);
+    if (!taken.ok()) return taken.status();
+    holds->push_back(*std::move(taken));
+    spdlog::debug("the address {} is free", address.ToString());
+  }
+  for (const HostPort& address : listen) WarnOfOtherAddresses(address);
+  return Status::Ok();
 }
 
 Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::LedgerLock> lock,
@@ -311,6 +312,14 @@ BackupThread::Make MakerOfBackups(store::RocksStore* store, const ServerConfig* 
   };
 }
 
+// Once the server serves.
+void WritePortFile(PortFile* port_file, uint16_t port) {
+  const Status written = port_file->Write(port);
+  if (written.ok()) return;
+  LogAt(Severity::kError, written.message());
+  ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
+}
+
 Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
            const ServeOptions& options) {
   const Stopwatch watch;
@@ -330,7 +339,6 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   // Bound and not listening: peers are refused until recovery is done.
   std::vector<AddressHold> holds;
   NOWCALLS_RETURN_IF_ERROR(TakeAddresses(config.listen, &holds));
-  for (const HostPort& address : config.listen) WarnOfOtherAddresses(address);
   const std::span<const wire::FigureInfo> figures = engine::FigureInfos();
   web::Board board;
   std::unique_ptr<web::Web> web;
@@ -374,11 +382,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   ledger->core->Begin(clock.Now());
   server.Start(*std::move(listeners));
   if (web != nullptr) web->Look(own_addresses, port);
-  const Status written = port_file.Write(port);
-  if (!written.ok()) {
-    LogAt(Severity::kError, written.message());
-    ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
-  }
+  WritePortFile(&port_file, port);
   if (!config.port_file.empty()) spdlog::debug("port {} is in {}", port, config.port_file);
   spdlog::info("serving on {}, {} of {} recovered in {} ms", addresses,
                Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
