@@ -202,14 +202,14 @@ TEST_CASE("a table of layers that is not the include matrix is found") {
            "| `engine` | x | base, net, access, wire, ledger, core |\n" +
            "| `web` | x | base, net, access, wire, client |\n" +
            "| `node` | x | base, ledger, core, engine, store, recovery |\n" +
-           "| `server` | x | base, net, wire, ledger, core, engine, node, store, backup, "
+           "| `server` | x | base, net, access, wire, ledger, core, engine, node, store, backup, "
            "recovery, " +
            "client, web |\n" + "| `command` | x | base, net, wire, client, library |\n" +
            "| `recovery` | x | base, ledger, core, store |\n" +
            "| `embedded` | x | base, net, wire, ledger, core, engine, node, store, recovery, "
            "client, " +
            "library |\n" +
-           "| `admin` | x | base, net, wire, ledger, core, store, backup, client |\n" +
+           "| `admin` | x | base, net, access, wire, ledger, core, store, backup, client |\n" +
            "| `library` | x | base, net, wire, client |\n| `bench` | x | base, net, wire, client "
            "|\n";
   };

@@ -23,11 +23,11 @@ using testing::WriteStringToFile;
 const std::string kDigest(64, 'a');
 
 // Two lines, and what follows them.
-std::string Principal(const std::string& name, const std::string& fields) {
+std::string PrincipalText(const std::string& name, const std::string& fields) {
   return "[[principal]]\nname = \"" + name + "\"\n" + fields;
 }
-std::string Client(const std::string& name, const std::string& fields) {
-  return Principal(name, "role = \"client\"\n" + fields);
+std::string ClientText(const std::string& name, const std::string& fields) {
+  return PrincipalText(name, "role = \"client\"\n" + fields);
 }
 
 std::vector<std::string> ProblemsOf(const std::string& text) {
@@ -69,39 +69,40 @@ TEST_CASE("each mistake in an access file is told with its line, its principal a
        "f:1: there is no [[principal]]: add one with `nowcalls-admin access add`"},
       {"[principal]\n", "f:1: principal must be written as [[principal]]"},
       {"principal = [1]", "f:1: principal 1: must be a table, written as [[principal]]"},
-      {"x = 1\n" + Client("a", secret),
+      {"x = 1\n" + ClientText("a", secret),
        "f:1: unknown key 'x'; the file has only [[principal]] and its fields"},
       {"a = ", "f:1: not valid TOML: Error while parsing key-value pair: encountered end-of-file"},
-      {Client("a", secret + "role = 1\n"),
+      {ClientText("a", secret + "role = 1\n"),
        "f:5: not valid TOML: Error while parsing key-value pair: cannot redefine existing string "
        "'role'"},
       {"[[principal]]\nrole = \"client\"\n" + secret, "f:1: principal 1: name is missing"},
       {"[[principal]]\nname = 7\nrole = \"client\"\n" + secret,
        "f:2: principal 1: name must be a string"},
-      {Client("", secret), "f:2: principal 1: name must be 1..64 bytes, got 0"},
-      {Client(std::string(65, 'x'), secret), "f:2: principal 1: name must be 1..64 bytes, got 65"},
-      {Principal("a", secret), "f:1: principal 'a': role is missing"},
-      {Principal("a", "role = \"anybody\"\n" + secret),
+      {ClientText("", secret), "f:2: principal 1: name must be 1..64 bytes, got 0"},
+      {ClientText(std::string(65, 'x'), secret),
+       "f:2: principal 1: name must be 1..64 bytes, got 65"},
+      {PrincipalText("a", secret), "f:1: principal 'a': role is missing"},
+      {PrincipalText("a", "role = \"anybody\"\n" + secret),
        "f:3: principal 'a': role must be observer, client or administrator, got 'anybody'"},
-      {Client("a", secret + "namespace = \"x\"\n"),
+      {ClientText("a", secret + "namespace = \"x\"\n"),
        "f:5: principal 'a': unknown key 'namespace'; did you mean namespaces?"},
-      {Client("a", secret + "namespaces = []\n"),
+      {ClientText("a", secret + "namespaces = []\n"),
        "f:5: principal 'a': namespaces is empty; leave it out for all namespaces"},
-      {Client("a", secret + "namespaces = [\n 'b',\n 'a*b'\n]\n"),
+      {ClientText("a", secret + "namespaces = [\n 'b',\n 'a*b'\n]\n"),
        "f:7: principal 'a': namespaces: 'a*b' may have '*' at its end only"},
-      {Client("a", secret + "namespaces = ['**']\n"),
+      {ClientText("a", secret + "namespaces = ['**']\n"),
        "f:5: principal 'a': namespaces: '**' may have '*' at its end only"},
-      {Client("a", secret + "namespaces = ['']\n"),
+      {ClientText("a", secret + "namespaces = ['']\n"),
        "f:5: principal 'a': namespaces: '' must be 1..128 bytes, got 0"},
-      {Client("a", secret + "namespaces = true\n"),
+      {ClientText("a", secret + "namespaces = true\n"),
        "f:5: principal 'a': namespaces must be a string or an array of strings"},
-      {Client("a", "certificates = ['b', 1]\n"),
+      {ClientText("a", "certificates = ['b', 1]\n"),
        "f:4: principal 'a': certificates must be a string or an array of strings"},
-      {Client("a", ""),
+      {ClientText("a", ""),
        "f:1: principal 'a': cannot say who it is: add secret_sha256, certificates or networks"},
-      {Client("a", "certificates = ['']\n"),
+      {ClientText("a", "certificates = ['']\n"),
        "f:4: principal 'a': certificates: a name must be 1..2048 bytes, got 0"},
-      {Client("a", "networks = ['10.0.0.0']\n"),
+      {ClientText("a", "networks = ['10.0.0.0']\n"),
        "f:4: principal 'a': networks: must be ADDRESS/PREFIX, with /32 for one address, got "
        "'10.0.0.0'"},
   };
@@ -110,7 +111,7 @@ TEST_CASE("each mistake in an access file is told with its line, its principal a
 
 TEST_CASE("what shows one principal cannot show another, too") {
   const auto two = [](const std::string& one, const std::string& other) {
-    return Client("a", one) + Client("b", other);
+    return ClientText("a", one) + ClientText("b", other);
   };
   CHECK(ProblemOf(two("secret_sha256 = \"" + kDigest + "\"\n",
                       "secret_sha256 = [\"" + std::string(64, 'A') + "\"]\n")) ==
@@ -122,9 +123,10 @@ TEST_CASE("what shows one principal cannot show another, too") {
   CHECK(ProblemOf(two("networks = ['10.0.0.0/8']\n", "networks = ['::ffff:10.0.0.0/104']\n")) ==
         "f:8: principal 'b': networks: '::ffff:10.0.0.0/104' is that of principal 'a', too; it can "
         "belong to one principal only");
-  CHECK(ProblemOf(Client("a", "certificates = ['x', 'x']\n")) ==
+  CHECK(ProblemOf(ClientText("a", "certificates = ['x', 'x']\n")) ==
         "f:4: principal 'a': certificates: 'x' is there twice; name it once");
-  CHECK(ProblemOf(Client("a", "certificates = ['x']\n") + Client("a", "networks = ['::/0']\n")) ==
+  CHECK(ProblemOf(ClientText("a", "certificates = ['x']\n") +
+                  ClientText("a", "networks = ['::/0']\n")) ==
         "f:6: principal 2: name 'a' is that of principal 1, too; give each a name of its own");
   CHECK(ProblemsOf(two("networks = ['10.0.0.0/8']\n", "networks = ['10.0.0.0/9']\n")).empty());
 }
@@ -132,27 +134,28 @@ TEST_CASE("what shows one principal cannot show another, too") {
 TEST_CASE("a secret that was written in place of its digest is not shown") {
   const std::string mine = "ncs_mine";
   for (const std::string& value : {"\"" + mine + "\"", "[\"" + mine + "\"]"}) {
-    const std::string problem = ProblemOf(Client("a", "secret_sha256 = " + value + "\n"));
+    const std::string problem = ProblemOf(ClientText("a", "secret_sha256 = " + value + "\n"));
     CHECK(problem.starts_with("f:4: principal 'a': secret_sha256 must be 64 hexadecimal digits"));
     CHECK(problem.find(mine) == std::string::npos);
   }
-  const std::string unquoted = ProblemOf(Client("a", "secret_sha256 = ncs_mine\n"));
+  const std::string unquoted = ProblemOf(ClientText("a", "secret_sha256 = ncs_mine\n"));
   CHECK(unquoted.starts_with("f:4: not valid TOML: "));
   CHECK(unquoted.find("mine") == std::string::npos);
   for (const std::string key : {"secret", "password"}) {
-    for (const std::string& problem : ProblemsOf(Client("a", key + " = \"ncs_mine\"\n"))) {
+    for (const std::string& problem : ProblemsOf(ClientText("a", key + " = \"ncs_mine\"\n"))) {
       CHECK(problem.find("ncs_") == std::string::npos);
     }
   }
   // Whoever showed nothing would be taken for it.
-  CHECK(ProblemOf(Client("a",
-                         "secret_sha256 = \"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca4"
-                         "95991b7852b855\"\n")) ==
+  CHECK(ProblemOf(ClientText("a",
+                             "secret_sha256 = \"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca4"
+                             "95991b7852b855\"\n")) ==
         "f:4: principal 'a': secret_sha256 is that of an empty text; make it of a secret");
 }
 
 TEST_CASE("all mistakes are told by their lines, and one of them by a list that is refused") {
-  const std::string text = Client("a", "") + "x = 1\n" + Principal("b", "networks = ['::1/127']\n");
+  const std::string text =
+      ClientText("a", "") + "x = 1\n" + PrincipalText("b", "networks = ['::1/127']\n");
   CHECK(ProblemsOf(text) ==
         std::vector<std::string>{
             "f:1: principal 'a': cannot say who it is: add secret_sha256, certificates or networks",
@@ -171,16 +174,16 @@ TEST_CASE("lists of an access file are bounded") {
     return "[" + list + "]\n";
   };
   const std::string digest(61, 'b');
-  CHECK(ProblemsOf(Client("a", "secret_sha256 = " + many(4, digest, ""))).empty());
-  CHECK(ProblemOf(Client("a", "secret_sha256 = " + many(5, digest, ""))) ==
+  CHECK(ProblemsOf(ClientText("a", "secret_sha256 = " + many(4, digest, ""))).empty());
+  CHECK(ProblemOf(ClientText("a", "secret_sha256 = " + many(5, digest, ""))) ==
         "f:4: principal 'a': secret_sha256 has 5 elements, and at most 4 are allowed");
-  CHECK(ProblemsOf(Client("a", "certificates = " + many(100, "x", ""))).empty());
-  CHECK(ProblemOf(Client("a", "certificates = " + many(101, "x", ""))) ==
+  CHECK(ProblemsOf(ClientText("a", "certificates = " + many(100, "x", ""))).empty());
+  CHECK(ProblemOf(ClientText("a", "certificates = " + many(101, "x", ""))) ==
         "f:4: principal 'a': certificates has 101 elements, and at most 100 are allowed");
   std::string principals;
   const auto add = [&](size_t i) {
     const std::string name = "p" + std::to_string(i);
-    principals += Client(name, "certificates = ['" + name + "']\n");
+    principals += ClientText(name, "certificates = ['" + name + "']\n");
   };
   for (size_t i = 0; i < AccessList::kPrincipalsMax; ++i) add(i);
   CHECK(ProblemsOf(principals).empty());
@@ -194,7 +197,7 @@ TEST_CASE("lists of an access file are bounded") {
 TEST_CASE("an access file that others may write, or that is another user's, is not believed") {
   const TempDir dir;
   const std::string file = dir.path() + "/access.toml";
-  WriteStringToFile(file, Client("a", "certificates = ['x']\n"));
+  WriteStringToFile(file, ClientText("a", "certificates = ['x']\n"));
   REQUIRE(chmod(file.c_str(), 0644) == 0);
   CHECK(AccessList::Read(file).ok());  // Digests are no secrets.
   for (const mode_t mode : {0664U, 0646U, 0622U}) {
