@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "admin/access_arguments.h"
 #include "admin/argument_checks.h"
 #include "base/duration.h"
 #include "base/exit_codes.h"
@@ -67,6 +68,7 @@ class Parser {
     AddPurge();
     AddDrain();
     AddBackup();
+    AddAccess();
   }
 
   ParsedArguments Parse(int argc, const char* const* argv) {
@@ -108,6 +110,7 @@ class Parser {
       arguments_.format = RequireValue(kFormatVariable, ParseFormat(environment_.format));
     }
     if (!arguments_.data_dir.empty() || arguments_.command == Command::kRulesCheck) return;
+    if (IsOfAccessFile(arguments_.command)) return;
     auto security = client::ReadSecurity(security_, environment_.security);
     if (!security.ok()) throw CLI::ValidationError(security.status().message());
     arguments_.security = *std::move(security);
@@ -524,6 +527,12 @@ class Parser {
     AddPath(restore, "--data-dir", "The new data directory: absent or empty", &arguments_.data_dir)
         ->required();
     AddOwner(restore);
+  }
+
+  void AddAccess() {
+    const auto [list, test] = AddAccessCommands(&app_, &arguments_);
+    AddLiveServer(test);
+    for (CLI::App* app : {list, test}) AddFormat(app, "table on a terminal, jsonl otherwise");
   }
 
   void AddHistory() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "access/access_edit.h"
 #include "admin/row_writer.h"
 #include "admin/source.h"
 #include "client/security_settings.h"
@@ -42,6 +43,11 @@ enum class Command {
   kRepair,
   kBackup,
   kRestore,
+  kAccessAdd,
+  kAccessRotate,
+  kAccessList,
+  kAccessCheck,
+  kAccessTest,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
@@ -77,10 +83,12 @@ struct Arguments {
   bool yes = false;                  // Confirmed.
   bool off = false;                  // Of drain.
   bool strict = false;               // Of rules check: a warning is an error.
-  std::string file;
-  std::string to;     // Of backup and repair.
-  std::string from;   // Of restore, whose data_dir is the new one.
-  std::string owner;  // Of restore and repair; empty: this user.
+  std::string file;                  // Of rules and access.
+  access::NewPrincipal principal;    // Of access add; of rotate its name.
+  bool no_secret = false;            // Of access add.
+  std::string to;                    // Of backup and repair.
+  std::string from;                  // Of restore, whose data_dir is the new one.
+  std::string owner;                 // Of restore and repair; empty: this user.
   uint64_t problems_max = 100;
 };
 

@@ -6,11 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "access/access_file.h"
+#include "admin/access_file.h"
 #include "admin/actions.h"
 #include "admin/backups.h"
 #include "admin/effective_rules.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
+#include "admin/print_access.h"
 #include "admin/row_writer.h"
 #include "admin/rules_file.h"
 #include "base/clock.h"
@@ -357,6 +360,51 @@ int RunAction(const Arguments& arguments, const Streams& streams) {
   return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
 }
 
+// A secret goes to the output alone, so that it can be redirected; errors never have it.
+int FinishChange(const Streams& streams, const Result<AccessChange>& change) {
+  if (!change.ok()) return FinishOnFile(streams, change.status());
+  if (!change->secret.empty()) streams.out->Write(change->secret + "\n");
+  streams.out->Flush();
+  if (!streams.out->status().ok()) {
+    PrintError(streams,
+               "the file was changed, but the new secret could not be printed: it is "
+               "lost, and its digest should be removed from the file");
+    return kExitIoError;
+  }
+  PrintError(streams, change->done);
+  return kExitOk;
+}
+
+int AccessCheck(const Arguments& arguments, const Streams& streams) {
+  const Result<std::string> text = access::ReadAccessText(arguments.file, access::Reader::kTool);
+  if (!text.ok()) return FinishOnFile(streams, text.status());
+  const access::ParsedAccess parsed = access::ParseAccess(*text, arguments.file);
+  for (const std::string& problem : parsed.problems) PrintError(streams, problem);
+  if (!parsed.problems.empty()) return kExitUsage;
+  streams.out->Write(Counted(parsed.entries.size(), "principal") + "\n");
+  return Finish(streams, {});
+}
+
+int AccessList(const Arguments& arguments, const Streams& streams) {
+  const Result<std::string> text = access::ReadAccessText(arguments.file, access::Reader::kTool);
+  if (!text.ok()) return FinishOnFile(streams, text.status());
+  const auto list = access::AccessList::Parse(*text, arguments.file);
+  if (!list.ok()) return FinishOnFile(streams, list.status());
+  return Finish(streams, PrintPrincipals(FormatOf(arguments, streams), **list, streams.out));
+}
+
+int AccessTest(const Arguments& arguments, const Streams& streams) {
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status());
+  const Result<wire::IdentifyReply> reply = (*client)->Identify({});
+  if (!reply.ok()) return Finish(streams, reply.status());
+  const Status printed = PrintIdentity(FormatOf(arguments, streams), *reply, streams.out);
+  if (!printed.ok() || !reply->name.empty()) return Finish(streams, printed);
+  return Finish(streams, Status::PermissionDenied(
+                             "the server takes this connection for nobody: show a secret "
+                             "(--secret-file FILE) or a certificate (--tls-cert FILE)"));
+}
+
 }  // namespace
 
 int Run(const Arguments& arguments, const Streams& streams) {
@@ -367,6 +415,15 @@ int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
   if (arguments.command == Command::kBackup) return RunBackup(arguments, streams);
   if (arguments.command == Command::kRestore) return RunRestore(arguments, streams);
+  if (arguments.command == Command::kAccessAdd) {
+    return FinishChange(streams, AddPrincipal(arguments));
+  }
+  if (arguments.command == Command::kAccessRotate) {
+    return FinishChange(streams, RotateSecret(arguments));
+  }
+  if (arguments.command == Command::kAccessList) return AccessList(arguments, streams);
+  if (arguments.command == Command::kAccessCheck) return AccessCheck(arguments, streams);
+  if (arguments.command == Command::kAccessTest) return AccessTest(arguments, streams);
   if (arguments.command == Command::kPing) return Ping(arguments, streams);
   if (arguments.command == Command::kInfo) {
     return Info(arguments, FormatOf(arguments, streams), streams);

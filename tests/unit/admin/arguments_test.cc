@@ -95,7 +95,13 @@ TEST_CASE("help has at most 80 columns, and no option is lost in it") {
                                                     {"purge"},
                                                     {"drain"},
                                                     {"backup"},
-                                                    {"restore"}};
+                                                    {"restore"},
+                                                    {"access"},
+                                                    {"access", "add"},
+                                                    {"access", "rotate"},
+                                                    {"access", "list"},
+                                                    {"access", "check"},
+                                                    {"access", "test"}};
   for (auto& command : commands) {
     command.push_back("--help");
     const std::string help = Parse(command).out;
