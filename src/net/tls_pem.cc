@@ -92,7 +92,7 @@ Result<PrivateKey> ReadKey(const std::string& file) {
   bool asked = false;
   ERR_clear_error();
   PrivateKey key(PEM_read_bio_PrivateKey(bytes.get(), nullptr, RefusePassphrase, &asked));
-  const bool none = key == nullptr && NothingIsLeft();
+  const bool none = text->find("PRIVATE KEY-----") == std::string::npos;
   OPENSSL_cleanse(text->data(), text->size());
   if (key != nullptr) return key;
   if (asked) {
