@@ -26,7 +26,7 @@ using testing::Authority;
 using testing::Contains;
 using testing::FakeServer;
 
-constexpr int64_t kPatientMs = 30'000;
+constexpr int64_t kDialPatienceMs = 30'000;
 
 // Answers pings; the client's name, once it has spoken.
 void AnswerPings(FakeServer::Peer* peer) {
@@ -63,8 +63,9 @@ struct Files {
 };
 
 Result<uint64_t> PingOver(const FakeServer& server, TlsOptions tls) {
-  auto client = BlockingClient::Connect(
-      {.address = server.address(), .timeout_ms = kPatientMs, .security = {.tls = std::move(tls)}});
+  auto client = BlockingClient::Connect({.address = server.address(),
+                                         .timeout_ms = kDialPatienceMs,
+                                         .security = {.tls = std::move(tls)}});
   if (!client.ok()) return client.status();
   return (*client)->Ping();
 }
@@ -161,8 +162,8 @@ TEST_CASE("a plain client of a server that speaks TLS only is told what may be w
 
 TEST_CASE("a secret travels plainly within this machine") {
   const FakeServer server(AnswerPings);
-  const auto socket =
-      Dial(*net::ParseServer(server.address()), {.secret = "s3cret"}, BoottimeMs() + kPatientMs);
+  const auto socket = Dial(*net::ParseServer(server.address()), {.secret = "s3cret"},
+                           BoottimeMs() + kDialPatienceMs);
   CHECK(socket.status().ToString() == "ok");
 }
 
@@ -175,8 +176,8 @@ TEST_CASE("a secret does not leave plainly for another host") {
   Status with = Status::Unavailable("not dialled");
   Status without = with;
   far.Run([&] {
-    with = Dial(server, {.secret = "s3cret"}, BoottimeMs() + kPatientMs).status();
-    without = Dial(server, {}, BoottimeMs() + kPatientMs).status();
+    with = Dial(server, {.secret = "s3cret"}, BoottimeMs() + kDialPatienceMs).status();
+    without = Dial(server, {}, BoottimeMs() + kDialPatienceMs).status();
   });
   close(*listener);
   CHECK(without.ToString() == "ok");
