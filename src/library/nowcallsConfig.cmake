@@ -1,7 +1,8 @@
 # find_package(nowcalls CONFIG): nowcalls::nowcalls, nowcalls::static, nowcalls::headers; with
 # COMPONENTS embedded also nowcalls::embedded, which needs Debian's librocksdb-dev, liburing-dev,
 # libssl-dev and libabsl-dev; with server nowcalls::server, which needs libuv1-dev, libspdlog-dev,
-# libtomlplusplus-dev, libmicrohttpd-dev, libsystemd-dev and libcurl4-openssl-dev besides.
+# libtomlplusplus-dev, libmicrohttpd-dev, libgnutls28-dev, libsystemd-dev and libcurl4-openssl-dev
+# besides.
 include(${CMAKE_CURRENT_LIST_DIR}/nowcallsTargets.cmake)
 if("embedded" IN_LIST nowcalls_FIND_COMPONENTS OR "server" IN_LIST nowcalls_FIND_COMPONENTS)
   include(CMakeFindDependencyMacro)

@@ -95,7 +95,8 @@ struct Api::Question {
   int64_t id = 0;  // Of a flow, or of a client's session.
   // Of a flow; none: the rule of the flow, or by value if there is only that.
   std::optional<FlowKind> kind{};
-  std::string key{};  // The same for those that have the same answer.
+  std::string key{};    // The same for those that have the same parameters.
+  std::string sight{};  // Who may see the answer (SightOf).
 };
 
 Response Api::Parse(const std::string& view, const Request& request, Question* question) {
@@ -134,7 +135,7 @@ Response Api::Parse(const std::string& view, const Request& request, Question* q
   return parsed;
 }
 
-Response Api::Handle(const Request& request) {
+Response Api::Handle(const Request& request, const Reader& reader) {
   constexpr std::string_view kPrefix = "/api/";
   const std::string route =
       request.path.starts_with(kPrefix) ? request.path.substr(kPrefix.size()) : "";
@@ -143,11 +144,12 @@ Response Api::Handle(const Request& request) {
   Response parsed = Parse(named ? request.Query("view", "flows") : route, request, &question);
   if (parsed.status != 200) return parsed;
   // A stream watches with each event that it sends.
-  if (route == "stream") return Stream(question);
+  if (route == "stream") return Stream(question, reader);
   // A new watch serves the next snapshot. This answer comes from the latest one and does not wait.
-  Watch(question);
-  if (route == "look") return Look(question, request);
-  const SnapshotPtr snapshot = source_->latest();
+  question.sight = SightOf(reader.principal);
+  const SnapshotPtr snapshot = LatestFor(reader.principal);
+  Watch(*snapshot, question);
+  if (route == "look") return Look(*snapshot, question, request);
   // With a problem the rows are old, so a row that is missing proves nothing.
   if (snapshot->problem.empty() && IsGone(*snapshot, question)) {
     const std::string id = std::to_string(question.id);
@@ -156,6 +158,10 @@ Response Api::Handle(const Request& request) {
                                   : "no session " + id + ": its client left, and holds nothing");
   }
   return JsonResponse(Answer(*snapshot, question) + "\n");
+}
+
+SnapshotPtr Api::LatestFor(const access::Principal& principal) {
+  return visible_.For(principal, source_->latest());
 }
 
 FlowKey Api::FlowOf(const Snapshot& snapshot, const Question& question) {
@@ -175,9 +181,9 @@ bool Api::IsGone(const Snapshot& snapshot, const Question& question) {
   return found != snapshot.session_details.end() && !found->second.row.has_value();
 }
 
-void Api::Watch(const Question& question) {
+void Api::Watch(const Snapshot& snapshot, const Question& question) {
   switch (question.view) {
-    case Question::View::kFlow: source_->WatchFlow(FlowOf(*source_->latest(), question)); break;
+    case Question::View::kFlow: source_->WatchFlow(FlowOf(snapshot, question)); break;
     case Question::View::kClient: source_->WatchSession(static_cast<uint64_t>(question.id)); break;
     case Question::View::kClients: source_->WatchSessions(); break;
     case Question::View::kHistory: source_->WatchHistory(); break;
@@ -187,16 +193,18 @@ void Api::Watch(const Question& question) {
 }
 
 std::string Api::Answer(const Snapshot& snapshot, const Question& question) {
+  const std::pair key(question.sight, question.key);
+  const std::lock_guard lock(mutex_);
   // Ten pages that show the same cost as much as one. Each snapshot begins anew, which bounds what
   // is remembered.
   if (snapshot.number != remembered_of_) {
     remembered_.clear();
     remembered_of_ = snapshot.number;
   }
-  const auto found = remembered_.find(question.key);
+  const auto found = remembered_.find(key);
   if (found != remembered_.end()) return found->second;
   std::string answer = Write(snapshot, question);
-  if (remembered_.size() < kRememberedMax) remembered_.emplace(question.key, answer);
+  if (remembered_.size() < kRememberedMax) remembered_.emplace(key, answer);
   return answer;
 }
 
@@ -206,7 +214,10 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
     case Question::View::kFlows: json = FlowsView(snapshot, question.list); break;
     case Question::View::kFlow: {
       const FlowKey flow = FlowOf(snapshot, question);
-      json = FlowView(snapshot, flow, source_->series().PointsOf(flow));
+      // The series has the flows of all readers.
+      const bool hidden = snapshot.is_part && FindFlow(snapshot, flow) == nullptr;
+      json = FlowView(snapshot, flow,
+                      hidden ? std::vector<Point>{} : source_->series().PointsOf(flow));
       break;
     }
     case Question::View::kClients: json = ClientsView(snapshot, question.list); break;
@@ -221,19 +232,18 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
   return JsonText(json);
 }
 
-Response Api::Look(const Question& question, const Request& request) {
-  const SnapshotPtr latest = source_->latest();
+Response Api::Look(const Snapshot& snapshot, const Question& question, const Request& request) {
   // A server that starts anew counts its snapshots from the beginning, at another time.
   const std::string etag =
-      '"' + std::to_string(latest->unix_ms) + '-' + std::to_string(latest->number) + '"';
+      '"' + std::to_string(snapshot.unix_ms) + '-' + std::to_string(snapshot.number) + '"';
   const bool known = HasEtag(request, etag);
-  Response response = JsonResponse(known ? "" : Answer(*latest, question) + "\n");
+  Response response = JsonResponse(known ? "" : Answer(snapshot, question) + "\n");
   response.headers.emplace_back("ETag", etag);
   if (known) response.status = 304;
   return response;
 }
 
-Response Api::Stream(const Question& question) {
+Response Api::Stream(Question question, const Reader& reader) {
   // The snapshot that was sent last; none yet.
   const auto sent = std::make_shared<std::optional<uint64_t>>();
   return {.status = 200,
@@ -241,11 +251,15 @@ Response Api::Stream(const Question& question) {
           .body = "retry: 1000\n\n",
           // A proxy that buffers or packs passes no event on.
           .headers = {{"Cache-Control", "no-store, no-transform"}, {"X-Accel-Buffering", "no"}},
-          .stream = [this, question, sent]() -> std::string {
-            const SnapshotPtr latest = source_->latest();
-            if (latest->number == *sent) return "";
+          .stream = [this, question, reader, sent]() mutable -> std::optional<std::string> {
+            // Also without an event, so that it ends soon.
+            const auto principal = reader.again ? reader.again() : reader.principal;
+            if (!principal) return std::nullopt;
+            if (source_->latest()->number == *sent) return "";
+            question.sight = SightOf(*principal);
+            const SnapshotPtr latest = LatestFor(*principal);
             *sent = latest->number;
-            Watch(question);
+            Watch(*latest, question);
             return EventOf(latest->number, Answer(*latest, question));
           }};
 }

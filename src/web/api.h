@@ -1,7 +1,7 @@
 // Api: answers GET /api/... from the latest snapshot, as JSON.
 //
-// Thread: the HTTP server's. The source and the board outlive it; it outlives the HTTP server,
-// whose streams call it.
+// Thread: any; it locks. The source and the board outlive it; it outlives the HTTP server, whose
+// streams call it.
 //
 // Routes; LIST is filter=TEXT&namespace=NS&offset=N&limit=N:
 //   /api/flows?sort=ORDER&LIST        ORDER: fullness (default), now_calls, waiting, oldest,
@@ -14,7 +14,7 @@
 //   /api/look?view=VIEW&...           that view; 304 if If-None-Match names its snapshot
 //   /api/stream?view=VIEW&...         Server-Sent Events: that view of each new snapshot
 // 400: wrong parameter. 404: unknown route, flow or session; in looks and streams an unknown row is
-// null.
+// null. What its reader may not see is as what does not exist.
 //
 // A request watches what it shows (snapshot_source.h).
 #ifndef NOWCALLS_WEB_API_H_
@@ -23,12 +23,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "web/board.h"
 #include "web/http.h"
 #include "web/snapshot.h"
 #include "web/snapshot_source.h"
+#include "web/visible.h"
 
 namespace nowcalls::web {
 
@@ -38,7 +41,8 @@ class Api {
   Api(const Api&) = delete;
   Api& operator=(const Api&) = delete;
 
-  Response Handle(const Request& request);
+  // A stream ends when its reader may see nothing any more.
+  Response Handle(const Request& request, const Reader& reader);
 
  private:
   // Of a snapshot.
@@ -49,17 +53,21 @@ class Api {
   static Response Parse(const std::string& view, const Request& request, Question* question);
   std::string Answer(const Snapshot& snapshot, const Question& question);
   std::string Write(const Snapshot& snapshot, const Question& question) const;
-  Response Look(const Question& question, const Request& request);
-  Response Stream(const Question& question);
+  Response Look(const Snapshot& snapshot, const Question& question, const Request& request);
+  Response Stream(Question question, const Reader& reader);
+  SnapshotPtr LatestFor(const access::Principal& principal);
   static FlowKey FlowOf(const Snapshot& snapshot, const Question& question);
   // False before the first look at a session.
   static bool IsGone(const Snapshot& snapshot, const Question& question);
-  void Watch(const Question& question);
+  void Watch(const Snapshot& snapshot, const Question& question);
 
   SnapshotSource* const source_;
   const Board* const board_;
-  uint64_t remembered_of_ = 0;                     // The number of the snapshot.
-  std::map<std::string, std::string> remembered_;  // By Question::key.
+  VisibleSnapshots visible_;
+  std::mutex mutex_;
+  uint64_t remembered_of_ = 0;  // The number of the snapshot.
+  // By Question::sight and key.
+  std::map<std::pair<std::string, std::string>, std::string> remembered_;
 };
 
 }  // namespace nowcalls::web

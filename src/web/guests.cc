@@ -16,12 +16,24 @@ constexpr int kNobodyDoes = -2;
 
 bool Guests::Admit(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms) {
   const std::lock_guard lock(mutex_);
+  return Place(fd, kind, address, close_at_ms, /*settled=*/false);
+}
+
+bool Guests::Decide(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms) {
+  const std::lock_guard lock(mutex_);
+  const auto found = guests_.find(fd);
+  if (found != guests_.end() && found->second.kind != GuestKind::kUndecided) return true;
+  return Place(fd, kind, address, close_at_ms, /*settled=*/true);
+}
+
+bool Guests::Place(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms,
+                   bool settled) {
   // An undecided guest comes again once its kind is known, and gives up its first place.
   guests_.erase(fd);
   const int way = FindWay(kind, address);
   if (way == kNobodyDoes) return false;
   if (way != kNobodyNeed) ShutDown(way, &guests_.at(way));
-  guests_[fd] = {kind, address, ++arrived_, close_at_ms};
+  guests_[fd] = {kind, address, ++arrived_, close_at_ms, settled};
   return true;
 }
 

@@ -47,6 +47,9 @@ class Guests {
   // Only settled guests are shut down.
   void Settle(int fd);
   void Expect(int fd, int64_t close_at_ms);
+  // An undecided guest whose owner learned its kind only now. True also if it was decided before.
+  // False: no room; its owner closes it.
+  bool Decide(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms);
   // Call before `fd` is closed.
   void Leave(int fd);
   // Shuts down those beyond their time; their owners close them.
@@ -62,6 +65,8 @@ class Guests {
     bool leaving = false;  // Shut down already.
   };
 
+  // With the mutex, as the next.
+  bool Place(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms, bool settled);
   // The descriptor that gives way; -1: none need, -2: none can.
   int FindWay(GuestKind kind, const std::string& address) const;
   static void ShutDown(int fd, Guest* guest);

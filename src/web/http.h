@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "net/peer.h"
+
 namespace nowcalls::web {
 
 // A GET or HEAD, or a POST of Sentinel's dashboard.
@@ -23,7 +26,9 @@ struct Request {
   std::map<std::string, std::string> query{};  // Decoded; of a name that comes twice the last.
   std::string accept{};                        // The header; empty without one.
   std::string if_none_match{};                 // Likewise.
-  std::string peer{};                          // The address in digits, without the port.
+  std::string authorization{};                 // Likewise; nothing may show it.
+  bool is_fetch = false;                       // By a page's script, says the browser.
+  net::Peer peer{};
 
   std::string Query(const std::string& name, std::string_view otherwise = "") const {
     const auto found = query.find(name);
@@ -44,10 +49,11 @@ struct Response {
   std::string body{};
   std::vector<std::pair<std::string, std::string>> headers{};
   // Gives more bytes after the body, on the server's thread. Empty: no bytes until
-  // HttpServer::WakeStreams; with `stream_ends`, the end.
-  std::function<std::string()> stream{};
+  // HttpServer::WakeStreams; with `stream_ends`, the end. nullopt: the end.
+  std::function<std::optional<std::string>()> stream{};
   bool stream_ends = false;
   size_t held_bytes = 0;  // What the stream keeps in memory until its reader has taken it.
+  int64_t delay_ms = 0;   // The answer leaves about so long after the request.
 };
 
 // `etag` in quotes. Weak tags match.

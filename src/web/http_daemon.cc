@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "web/https_certificate.h"
 
 namespace nowcalls::web {
 namespace {
@@ -43,6 +44,11 @@ std::string HeaderOf(MHD_Connection* connection, const char* name) {
 }  // namespace
 
 struct HttpDaemon::Impl {
+  struct Delayed {
+    Response response;
+    int64_t at_ms;  // BoottimeMs.
+    bool resumed = false;
+  };
   struct Body {
     Impl* server;
     std::string address;
@@ -56,15 +62,22 @@ struct HttpDaemon::Impl {
     size_t sent = 0;
     size_t held_bytes = 0;  // Counted in answer_bytes, beside those that are pending.
     bool ends = false;
-    std::function<std::string()> next;
+    std::function<std::optional<std::string>()> next;
   };
 
   MHD_Result Handle(MHD_Connection* connection, const char* url, const char* method,
                     size_t* upload_bytes, void** own);
+  // False: there is no room for its kind.
+  bool Decide(MHD_Connection* connection, const char* url);
+  net::Peer PeerOf(MHD_Connection* connection) const;
+  Request RequestOf(MHD_Connection* connection, const char* url) const;
   // What is wrong with a request, before any handler sees it.
   std::optional<Response> Refuse(MHD_Connection* connection, const char* url,
                                  std::string_view method);
   void LogRefusedHost(const std::string& host);
+  // True: the answer waits for its time.
+  bool Delay(MHD_Connection* connection, Response* response);
+  std::optional<Response> TakeDelayed(MHD_Connection* connection);
   MHD_Result Answer(MHD_Connection* connection, Response response, bool closes);
   // Instead of an answer of so many bytes, for which there is no room.
   Response TooMuch(const std::string& address, size_t bytes) const;
@@ -78,6 +91,9 @@ struct HttpDaemon::Impl {
   void Drop(const std::string& address, size_t bytes);
   size_t KeptFor(const std::string& address) const;
   bool HasRoom(const std::string& address, size_t bytes) const;
+  void OnConnection(MHD_Connection* connection, void** own, MHD_ConnectionNotificationCode what);
+  void OnCompleted(MHD_Connection* connection);
+  Status StartDaemon();
   // For what begins now.
   int64_t ExchangeEnd() const { return BoottimeMs() + options.exchange_ms_max; }
 
@@ -93,7 +109,18 @@ struct HttpDaemon::Impl {
   bool ending = false;
   std::atomic<uint64_t> wakes = 0;
   std::set<MHD_Connection*> suspended;
+  std::map<MHD_Connection*, Delayed> delayed;
+  std::shared_ptr<const HttpsCertificate> certificate;  // Null: without TLS.
 };
+
+net::Peer HttpDaemon::Impl::PeerOf(MHD_Connection* connection) const {
+  const int fd = DescriptorOf(connection);
+  const HostPort end = net::RemoteEndOf(fd);
+  return {.name = end.ToString(),
+          .host = end.host.substr(0, end.host.find('%')),
+          .loopback = net::IsFromThisHost(fd),
+          .encrypted = options.tls.has_value()};
+}
 
 std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection, const char* url,
                                                  std::string_view method) {
@@ -109,11 +136,17 @@ std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection, con
   const bool has_body = (!length.empty() && length != "0") ||
                         !HeaderOf(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING).empty();
   if (has_body && !is_post) return ErrorResponse(413, "a GET must not have a body");
+  if (IsOneOf(url, options.probe_paths)) return std::nullopt;
+  if (!options.tls && options.takes_plain) {
+    const net::Peer peer = PeerOf(connection);
+    if (!options.takes_plain(peer)) {
+      return ErrorResponse(
+          400, "HTTP without TLS is not answered to " + peer.host + " (--plain): ask by https://");
+    }
+  }
   // The name. Probes of HTTP/1.0 have none, and every browser has one.
   const std::string host = HeaderOf(connection, MHD_HTTP_HEADER_HOST);
-  if (host.empty() || IsOneOf(url, options.any_host) || options.names->Has(HostOf(host))) {
-    return std::nullopt;
-  }
+  if (host.empty() || options.names->Has(HostOf(host))) return std::nullopt;
   LogRefusedHost(host);
   return ErrorResponse(421, options.names->Refusal());
 }
@@ -129,11 +162,13 @@ void HttpDaemon::Impl::LogRefusedHost(const std::string& host) {
 MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url, const char* method,
                                     size_t* upload_bytes, void** own) {
   // libmicrohttpd calls for the headers, for the parts of a body, which only a POST has, and for
-  // the end.
-  const bool closes = IsOneOf(url, options.closes_behind);
+  // the end; and again for that when a delayed answer's time has come.
+  const bool closes = IsOneOf(url, options.short_paths) ||
+                      (options.tls.has_value() && IsOneOf(url, options.probe_paths));
   if (*own == nullptr) {
     // The headers: a bad request is refused before any body comes.
     *own = this;
+    if (options.tls && !Decide(connection, url)) return MHD_NO;
     std::optional<Response> refused = Refuse(connection, url, method);
     return refused ? Answer(connection, *std::move(refused), closes) : MHD_YES;
   }
@@ -143,13 +178,58 @@ MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url,
     return MHD_YES;
   }
   // The end: the handler answers.
+  if (auto waited = TakeDelayed(connection)) return Answer(connection, *std::move(waited), closes);
+  Response response = handler(RequestOf(connection, url));
+  if (response.delay_ms > 0 && Delay(connection, &response)) return MHD_YES;
+  return Answer(connection, std::move(response), closes);
+}
+
+Request HttpDaemon::Impl::RequestOf(MHD_Connection* connection, const char* url) const {
   Request request;
   request.path = url;
   request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
   request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
-  request.peer = net::RemoteEndOf(DescriptorOf(connection)).host;
+  request.authorization = HeaderOf(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+  // What a person opens is "navigate"; other clients than browsers say nothing.
+  const std::string mode = HeaderOf(connection, "Sec-Fetch-Mode");
+  request.is_fetch = !mode.empty() && mode != "navigate";
+  request.peer = PeerOf(connection);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
-  return Answer(connection, handler(request), closes);
+  return request;
+}
+
+bool HttpDaemon::Impl::Decide(MHD_Connection* connection, const char* url) {
+  const GuestKind kind = IsOneOf(url, options.probe_paths)   ? GuestKind::kProbe
+                         : IsOneOf(url, options.short_paths) ? GuestKind::kShort
+                                                             : GuestKind::kOther;
+  const int fd = DescriptorOf(connection);
+  return guests->Decide(fd, kind, net::RemoteEndOf(fd).host, ExchangeEnd());
+}
+
+bool HttpDaemon::Impl::Delay(MHD_Connection* connection, Response* response) {
+  const std::lock_guard lock(mutex);
+  if (ending || delayed.size() >= kDelayedMax) return false;
+  const int64_t at_ms = BoottimeMs() + response->delay_ms;
+  delayed[connection] = {std::move(*response), at_ms};
+  // No thread waits: SendDelayed resumes it.
+  MHD_suspend_connection(connection);
+  return true;
+}
+
+std::optional<Response> HttpDaemon::Impl::TakeDelayed(MHD_Connection* connection) {
+  const std::lock_guard lock(mutex);
+  auto taken = delayed.extract(connection);
+  if (taken.empty()) return std::nullopt;
+  return std::move(taken.mapped().response);
+}
+
+void HttpDaemon::SendDelayed(int64_t now_ms) {
+  const std::lock_guard lock(impl_->mutex);
+  for (auto& [connection, waiting] : impl_->delayed) {
+    if (waiting.resumed || (waiting.at_ms > now_ms && !impl_->ending)) continue;
+    waiting.resumed = true;
+    MHD_resume_connection(connection);
+  }
 }
 
 MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response response, bool closes) {
@@ -269,7 +349,9 @@ ssize_t HttpDaemon::Impl::ReadStream(Stream* stream, char* into, size_t max) {
     // An endless stream skips an event while readers fill the bound. A stream with an end does not:
     // its memory was counted as held_bytes.
     const bool has_room = stream->ends || HasRoom(stream->address, 1);
-    if (has_room) SetPending(stream, stream->next());
+    std::optional<std::string> next = has_room ? stream->next() : "";
+    if (!next) return MHD_CONTENT_READER_END_OF_STREAM;
+    SetPending(stream, *std::move(next));
     if (!stream->pending.empty()) break;
     if (stream->ends) return MHD_CONTENT_READER_END_OF_STREAM;
     const std::lock_guard lock(mutex);
@@ -288,47 +370,100 @@ ssize_t HttpDaemon::Impl::ReadStream(Stream* stream, char* into, size_t max) {
   return static_cast<ssize_t>(bytes);
 }
 
+// An answer has left: from here on the time for the next request runs.
+void HttpDaemon::Impl::OnCompleted(MHD_Connection* connection) {
+  guests->Expect(DescriptorOf(connection), ExchangeEnd());
+  const std::lock_guard lock(mutex);
+  delayed.erase(connection);
+}
+
+// `own`: of the connection. With TLS it keeps the certificate that its session shows.
+void HttpDaemon::Impl::OnConnection(MHD_Connection* connection, void** own,
+                                    MHD_ConnectionNotificationCode what) {
+  using Kept = std::shared_ptr<const HttpsCertificate>;
+  if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+    // libmicrohttpd has not closed the descriptor yet, whose number may come again at once.
+    guests->Leave(DescriptorOf(connection));
+    delete static_cast<Kept*>(*own);
+    return;
+  }
+  const std::lock_guard lock(mutex);
+  if (certificate == nullptr) return;
+  auto* const kept = new Kept(certificate);
+  *own = kept;
+  (*kept)->ShowIn(
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+}
+
+Status HttpDaemon::Impl::StartDaemon() {
+  const auto on_request = [](void* of, MHD_Connection* connection, const char* url,
+                             const char* method, const char* /*version*/, const char* /*upload*/,
+                             size_t* upload_bytes, void** own) {
+    return static_cast<Impl*>(of)->Handle(connection, url, method, upload_bytes, own);
+  };
+  const auto on_completed = [](void* of, MHD_Connection* connection, void** /*own*/,
+                               MHD_RequestTerminationCode /*how*/) {
+    static_cast<Impl*>(of)->OnCompleted(connection);
+  };
+  const auto on_connection = [](void* of, MHD_Connection* connection, void** own,
+                                MHD_ConnectionNotificationCode what) {
+    static_cast<Impl*>(of)->OnConnection(connection, own, what);
+  };
+  unsigned flags = MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
+  flags |= options.own_thread ? unsigned{MHD_USE_EPOLL_INTERNAL_THREAD} : unsigned{MHD_USE_EPOLL};
+  std::vector<MHD_OptionItem> more;
+  const auto add = [&](MHD_OPTION option, const std::string& text) {
+    more.push_back({option, 0, const_cast<char*>(text.c_str())});
+  };
+  std::string versions = "NORMAL:%NO_TICKETS:-VERS-ALL:+VERS-TLS1.3";
+  if (certificate != nullptr) {
+    flags |= MHD_USE_TLS;
+    if (options.tls->version == net::TlsVersion::k12) versions += ":+VERS-TLS1.2";
+    // It wants a pair to begin with; connections show the latest (OnConnection).
+    add(MHD_OPTION_HTTPS_MEM_CERT, certificate->certificate());
+    add(MHD_OPTION_HTTPS_MEM_KEY, certificate->key());
+    add(MHD_OPTION_HTTPS_PRIORITIES, versions);
+  }
+  more.push_back({MHD_OPTION_END, 0, nullptr});
+  daemon = MHD_start_daemon(
+      flags, 0, nullptr, nullptr, static_cast<MHD_AccessHandlerCallback>(on_request), this,  //
+      // Guests bounds them. Those that give way stay for a moment longer.
+      MHD_OPTION_CONNECTION_LIMIT, 2 * kGuestsMax,                                       //
+      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,                                    //
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{kRequestBytesMax + kStreamBlockBytes},  //
+      MHD_OPTION_NOTIFY_COMPLETED, static_cast<MHD_RequestCompletedCallback>(on_completed),
+      this,  //
+      MHD_OPTION_NOTIFY_CONNECTION, static_cast<MHD_NotifyConnectionCallback>(on_connection),
+      this,  //
+      MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
+  if (daemon != nullptr) return {};
+  return Status::IoError("cannot serve HTTP: " + std::generic_category().message(errno));
+}
+
 Result<std::unique_ptr<HttpDaemon>> HttpDaemon::Start(const Options& options, Guests* guests,
                                                       Handler handler) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->handler = std::move(handler);
   impl->guests = guests;
-  const auto on_request = [](void* of, MHD_Connection* connection, const char* url,
-                             const char* method, const char* /*version*/, const char* /*upload*/,
-                             size_t* upload_bytes, void** own) {
-    return static_cast<Impl*>(of)->Handle(connection, url, method, upload_bytes, own);
-  };
-  // An answer has left: from here on the time for the next request runs.
-  const auto on_completed = [](void* of, MHD_Connection* connection, void** /*own*/,
-                               MHD_RequestTerminationCode /*how*/) {
-    auto* const server = static_cast<Impl*>(of);
-    server->guests->Expect(DescriptorOf(connection), server->ExchangeEnd());
-  };
-  // libmicrohttpd calls it before it closes the descriptor, whose number may come again at once.
-  const auto on_connection = [](void* of, MHD_Connection* connection, void** /*own*/,
-                                MHD_ConnectionNotificationCode what) {
-    if (what != MHD_CONNECTION_NOTIFY_CLOSED) return;
-    static_cast<Impl*>(of)->guests->Leave(DescriptorOf(connection));
-  };
-  const unsigned driver =
-      options.own_thread ? unsigned{MHD_USE_EPOLL_INTERNAL_THREAD} : unsigned{MHD_USE_EPOLL};
-  impl->daemon = MHD_start_daemon(
-      driver | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
-      static_cast<MHD_AccessHandlerCallback>(on_request), impl.get(),  //
-      // Guests bounds them. Those that give way stay for a moment longer.
-      MHD_OPTION_CONNECTION_LIMIT, 2 * kGuestsMax,                                       //
-      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,                                    //
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{kRequestBytesMax + kStreamBlockBytes},  //
-      MHD_OPTION_NOTIFY_COMPLETED, static_cast<MHD_RequestCompletedCallback>(on_completed),
-      impl.get(),  //
-      MHD_OPTION_NOTIFY_CONNECTION, static_cast<MHD_NotifyConnectionCallback>(on_connection),
-      impl.get(),  //
-      MHD_OPTION_END);
-  if (impl->daemon == nullptr) {
-    return Status::IoError("cannot serve HTTP: " + std::generic_category().message(errno));
+  if (options.tls) {
+    auto loaded = HttpsCertificate::Load(options.tls->certificate, options.tls->key);
+    if (!loaded.ok()) return loaded.status();
+    impl->certificate = *std::move(loaded);
+    // The certificate has them.
+    impl->options.tls->certificate.clear();
+    impl->options.tls->key.clear();
   }
+  NOWCALLS_RETURN_IF_ERROR(impl->StartDaemon());
   return std::unique_ptr<HttpDaemon>(new HttpDaemon(std::move(impl)));
+}
+
+Status HttpDaemon::SetCertificate(const std::string& certificate, const std::string& key) {
+  auto loaded = HttpsCertificate::Load(certificate, key);
+  if (!loaded.ok()) return loaded.status();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->certificate = *std::move(loaded);
+  return {};
 }
 
 HttpDaemon::HttpDaemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -340,6 +475,7 @@ HttpDaemon::~HttpDaemon() {
     const std::lock_guard lock(impl_->mutex);
     impl_->ending = true;
   }
+  SendDelayed(0);
   WakeStreams();
   MHD_stop_daemon(impl_->daemon);
 }

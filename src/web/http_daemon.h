@@ -1,7 +1,7 @@
 // HttpDaemon: libmicrohttpd behind HttpDoor.
 //
 // Thread: one runs the handler and the streams: its own, or the owner's by Run. Any thread may call
-// Add and WakeStreams.
+// the other members.
 #ifndef NOWCALLS_WEB_HTTP_DAEMON_H_
 #define NOWCALLS_WEB_HTTP_DAEMON_H_
 
@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "net/address.h"
+#include "net/peer.h"
+#include "net/tls.h"
 #include "nowcalls/status.h"
 #include "web/guests.h"
 #include "web/host_names.h"
@@ -20,6 +23,13 @@
 #include "web/log_line.h"
 
 namespace nowcalls::web {
+
+// PEM texts of the server's certificate with its chain, and of its key.
+struct Https {
+  std::string certificate{};
+  std::string key{};
+  net::TlsVersion version = net::TlsVersion::k13;  // The least that is spoken.
+};
 
 class HttpDaemon {
  public:
@@ -29,11 +39,16 @@ class HttpDaemon {
     bool own_thread = true;  // Else the owner calls Run.
     bool takes_posts = false;
     int64_t exchange_ms_max = 0;
-    // Paths whose answer closes the connection; `closes`: every answer.
-    std::vector<std::string> closes_behind{};
+    // Answered under any name, also without TLS.
+    std::vector<std::string> probe_paths{};
+    // An answer to one of these closes the connection; `closes`: every answer.
+    std::vector<std::string> short_paths{};
     bool closes = false;
-    const HostNames* names = nullptr;     // Which a Host header may have; outlives it.
-    std::vector<std::string> any_host{};  // Answered under any name.
+    const HostNames* names = nullptr;  // Which a Host header may have; outlives it.
+    // HTTPS. Connections come undecided (web/guests.h): their first request tells their kind.
+    std::optional<Https> tls{};
+    // Who may ask without TLS; empty: everybody.
+    std::function<bool(const net::Peer& peer)> takes_plain{};
     LogLine log{};
   };
 
@@ -43,8 +58,10 @@ class HttpDaemon {
   static constexpr size_t kAnswerBytesMax = 128 << 20;
   static constexpr size_t kAddressAnswerBytesMax = kAnswerBytesMax / 2;  // Of one address.
   static constexpr size_t kSmallAnswerBytes = 64 << 10;
+  // Answers that wait for their time (Response::delay_ms); one more leaves at once.
+  static constexpr size_t kDelayedMax = 64;
 
-  // kIoError: no thread or no memory. `guests` outlives it.
+  // kIoError: no thread or no memory. kInvalidArgument: the certificate. `guests` outlives it.
   static Result<std::unique_ptr<HttpDaemon>> Start(const Options& options, Guests* guests,
                                                    Handler handler);
   ~HttpDaemon();
@@ -55,6 +72,10 @@ class HttpDaemon {
   void Add(int fd, const net::SocketAddress& peer);
   // Asks streams again that had no bytes.
   void WakeStreams();
+  // Sends delayed answers whose time has come; call it about twice a second. `now_ms`: BoottimeMs.
+  void SendDelayed(int64_t now_ms);
+  // Of connections that begin from now on. kInvalidArgument: the earlier one stays.
+  Status SetCertificate(const std::string& certificate, const std::string& key);
 
   // REQUIRES: no thread of its own.
   int wait_fd() const;  // Can be read when Run has something to do.

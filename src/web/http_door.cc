@@ -28,7 +28,8 @@ bool Begins(const std::vector<std::string>& paths, std::string_view begin) {
 }  // namespace
 
 // Happy path: accept, peek at the request line, hand over. A connection is of the kind of its first
-// request; those with room of their own are therefore closed behind the answer.
+// request; those with room of their own are therefore closed behind the answer. With TLS the daemon
+// learns the kind.
 GuestKind HttpDoor::KindOf(std::string_view head, const Paths& paths) {
   constexpr size_t kMethodBytesMax = 7;
   // Text without a blank that is longer than any method is no HTTP: the other daemon says so.
@@ -49,13 +50,14 @@ GuestKind HttpDoor::KindOf(std::string_view head, const Paths& paths) {
 }
 
 HttpDoor::HttpDoor(std::vector<int> listening, Paths paths, int64_t request_ms_max, Guests* guests,
-                   HttpDaemon* probes, HttpDaemon* others)
+                   HttpDaemon* probes, HttpDaemon* others, HttpDaemon* tls)
     : listening_(std::move(listening)),
       paths_(std::move(paths)),
       request_ms_max_(request_ms_max),
       guests_(guests),
       probes_(probes),
-      others_(others) {}
+      others_(others),
+      tls_(tls) {}
 
 Status HttpDoor::Start() {
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
@@ -117,7 +119,10 @@ void HttpDoor::Run() {
         AcceptAll(fd);
       }
     }
-    guests_->CloseSlow(BoottimeMs());
+    const int64_t now_ms = BoottimeMs();
+    guests_->CloseSlow(now_ms);
+    others_->SendDelayed(now_ms);
+    if (tls_ != nullptr) tls_->SendDelayed(now_ms);
     GoOn();
   }
 }
@@ -164,21 +169,27 @@ void HttpDoor::Look(int fd, uint32_t events) {
   const ssize_t size = recv(fd, head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) return Close(fd);
+  constexpr char kTlsHandshake = 0x16;  // The type of the first record (RFC 8446, 5.1).
+  if (tls_ != nullptr && head[0] == kTlsHandshake) {
+    return HandOver(fd, GuestKind::kUndecided, tls_);
+  }
   const GuestKind kind = KindOf({head.data(), static_cast<size_t>(size)}, paths_);
-  if (kind != GuestKind::kUndecided) return HandOver(fd, kind);
+  if (kind != GuestKind::kUndecided) {
+    return HandOver(fd, kind, kind == GuestKind::kProbe ? probes_ : others_);
+  }
   // More cannot come. Until the close, recv would return the same bytes for ever.
   constexpr uint32_t kHungUp = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
   if ((events & kHungUp) != 0) Close(fd);
 }
 
-void HttpDoor::HandOver(int fd, GuestKind kind) {
+void HttpDoor::HandOver(int fd, GuestKind kind, HttpDaemon* to) {
   const net::SocketAddress peer = undecided_.at(fd);
   const int64_t close_at_ms = BoottimeMs() + request_ms_max_;
   if (!guests_->Admit(fd, kind, net::ToHostPort(peer).host, close_at_ms)) return Close(fd);
   // Out of this epoll set before the daemon has it: from Add on the daemon may close it.
   undecided_.erase(fd);
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
-  (kind == GuestKind::kProbe ? probes_ : others_)->Add(fd, peer);
+  to->Add(fd, peer);
 }
 
 void HttpDoor::Close(int fd) {

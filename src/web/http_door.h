@@ -30,9 +30,10 @@ class HttpDoor {
   static GuestKind KindOf(std::string_view head, const Paths& paths);
 
   // The owner closes `listening` after the door. `guests` and the daemons outlive it; `probes` has
-  // no thread of its own. A request not whole after `request_ms_max` ends its connection.
+  // no thread of its own. `tls` has what begins as TLS, which hides what it asks for; null: none.
+  // A request not whole after `request_ms_max` ends its connection.
   HttpDoor(std::vector<int> listening, Paths paths, int64_t request_ms_max, Guests* guests,
-           HttpDaemon* probes, HttpDaemon* others);
+           HttpDaemon* probes, HttpDaemon* others, HttpDaemon* tls);
   ~HttpDoor();
   HttpDoor(const HttpDoor&) = delete;
   HttpDoor& operator=(const HttpDoor&) = delete;
@@ -48,7 +49,7 @@ class HttpDoor {
   void GoOn();
   // `events`: of epoll, since the look before.
   void Look(int fd, uint32_t events);
-  void HandOver(int fd, GuestKind kind);
+  void HandOver(int fd, GuestKind kind, HttpDaemon* to);
   void Close(int fd);
   int WaitMs() const;
 
@@ -58,6 +59,7 @@ class HttpDoor {
   Guests* const guests_;
   HttpDaemon* const probes_;
   HttpDaemon* const others_;
+  HttpDaemon* const tls_;
   int epoll_fd_ = -1;
   int end_fd_ = -1;  // Can be read at the end.
   net::Acceptor acceptor_;

@@ -91,7 +91,8 @@ struct HttpServer::Impl {
   Guests guests;
   std::unique_ptr<HttpDaemon> probes;
   std::unique_ptr<HttpDaemon> others;
-  std::unique_ptr<HttpDoor> door;  // Ends first.
+  std::unique_ptr<HttpDaemon> tls;  // Null: without.
+  std::unique_ptr<HttpDoor> door;   // Ends first.
 };
 
 Status HttpServer::Impl::Start(Handler handler) {
@@ -101,27 +102,34 @@ Status HttpServer::Impl::Start(Handler handler) {
   // The daemon with a thread. It answers probe paths, too, for connections that began with another.
   HttpDaemon::Options of_others{.takes_posts = options.takes_posts,
                                 .exchange_ms_max = options.exchange_ms_max,
-                                .closes_behind = options.short_paths,
+                                .probe_paths = options.probe_paths,
+                                .short_paths = options.short_paths,
                                 .closes = options.closes,
                                 .names = names.get(),
-                                .any_host = options.probe_paths,
+                                .takes_plain = options.takes_plain,
                                 .log = options.log};
   // The daemon of probes: the door's thread drives it, and every connection is for one probe.
   HttpDaemon::Options of_probes{.own_thread = false,
                                 .exchange_ms_max = std::min(options.exchange_ms_max, kProbeMsMax),
+                                .probe_paths = options.probe_paths,
                                 .closes = true,
-                                .names = names.get(),
-                                .any_host = options.probe_paths};
-  auto started = HttpDaemon::Start(of_others, &guests, std::move(handler));
+                                .names = names.get()};
+  auto started = HttpDaemon::Start(of_others, &guests, handler);
   if (!started.ok()) return started.status();
   others = *std::move(started);
+  if (options.tls) {
+    of_others.tls = options.tls;
+    started = HttpDaemon::Start(of_others, &guests, std::move(handler));
+    if (!started.ok()) return started.status();
+    tls = *std::move(started);
+  }
   started = HttpDaemon::Start(of_probes, &guests, options.probe);
   if (!started.ok()) return started.status();
   probes = *std::move(started);
   // Last, since it needs all before it: from its Start on connections are let in.
-  door = std::make_unique<HttpDoor>(listening.fds(),
-                                    HttpDoor::Paths{options.probe_paths, options.short_paths},
-                                    options.exchange_ms_max, &guests, probes.get(), others.get());
+  door = std::make_unique<HttpDoor>(
+      listening.fds(), HttpDoor::Paths{options.probe_paths, options.short_paths},
+      options.exchange_ms_max, &guests, probes.get(), others.get(), tls.get());
   return door->Start();
 }
 
@@ -137,6 +145,16 @@ HttpServer::~HttpServer() = default;
 
 const std::vector<HostPort>& HttpServer::addresses() const { return impl_->addresses; }
 
-void HttpServer::WakeStreams() { impl_->others->WakeStreams(); }
+void HttpServer::WakeStreams() {
+  impl_->others->WakeStreams();
+  if (impl_->tls != nullptr) impl_->tls->WakeStreams();
+}
+
+Status HttpServer::SetCertificate(const std::string& certificate, const std::string& key) {
+  if (impl_->tls == nullptr) {
+    return Status::FailedPrecondition("HTTP began without TLS: start the server anew");
+  }
+  return impl_->tls->SetCertificate(certificate, key);
+}
 
 }  // namespace nowcalls::web

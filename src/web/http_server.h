@@ -1,17 +1,20 @@
 // HttpServer: HTTP/1.1 on threads of its own (libmicrohttpd).
 //
-// Thread: Start and the destructor are the owner's, WakeStreams is anybody's. The handler runs on
-// one thread, one request at a time, and must not block. `probe` has a thread of its own.
+// Thread: Start and the destructor are the owner's, all else is anybody's. The handler runs on one
+// thread, with `tls` on a second one, one request at a time on each, and must not block. `probe`
+// has a thread of its own; with TLS the handler answers probe paths.
 //
 // Bounds: connections by kind and address (web/guests.h), bytes of a request, bytes that answers
-// keep (503 beyond), times.
-// Errors: 405 but for GET and HEAD, 413 for a GET with a body, 421 for a foreign Host header
-// (web/host_names.h), but not for probes.
+// keep (503 beyond; with and without TLS each), times.
+// Errors: 405 but for GET and HEAD, 413 for a GET with a body; but not for probes, 400 without TLS
+// where it must be, 421 for a foreign Host header (web/host_names.h).
 #ifndef NOWCALLS_WEB_HTTP_SERVER_H_
 #define NOWCALLS_WEB_HTTP_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,10 @@ class HttpServer {
     uint16_t ports_above = 0;
     // First to last byte of a request, or of an answer that ends; then closed within a second.
     int64_t exchange_ms_max = 30'000;
+    // HTTPS at the same port: the first byte tells.
+    std::optional<Https> tls{};
+    // Who may ask without TLS; empty: everybody.
+    std::function<bool(const net::Peer& peer)> takes_plain{};
     // POST is answered like GET; its body is dropped.
     bool takes_posts = false;
     // Answered by `probe` under any name. Connections that begin with these or short_paths have
@@ -49,7 +56,8 @@ class HttpServer {
   static constexpr unsigned kConnectionsMax = kGuestsMax;
   static constexpr size_t kAddressAnswerBytesMax = HttpDaemon::kAddressAnswerBytesMax;
 
-  // kIoError: names address and reason. kInvalidArgument: a host without an address.
+  // kIoError: names address and reason. kInvalidArgument: a host without an address, a certificate
+  // that cannot be used.
   static Result<std::unique_ptr<HttpServer>> Start(const Options& options, Handler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -60,6 +68,8 @@ class HttpServer {
   const HostPort& address() const { return addresses().front(); }
   // Call it about once a second.
   void WakeStreams();
+  // As HttpDaemon::SetCertificate. kFailedPrecondition: it began without TLS.
+  Status SetCertificate(const std::string& certificate, const std::string& key);
 
  private:
   struct Impl;

@@ -204,7 +204,7 @@ std::string NextPiece(bool has_flows, Scrape* scrape) {
 }  // namespace
 
 Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, const Board& board,
-                       std::span<const wire::FigureInfo> figures) {
+                       std::span<const wire::FigureInfo> figures, uint64_t wrong_secrets) {
   const std::string flow_text = request.Query("flow");
   const auto flow_id = NumberOf<int64_t>(flow_text);
   if (!flow_text.empty() && !flow_id) return ErrorResponse(400, "flow must be a flow id");
@@ -217,6 +217,9 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
   const MetricFormat format = FormatFor(request.accept);
   auto scrape = std::make_shared<Scrape>(format, snapshot->ledger_ms);
   WriteBoard(board, *snapshot, &scrape->writer);
+  scrape->writer.Family("nowcalls_http_wrong_secrets", MetricType::kCounter,
+                        "Requests by HTTP that showed a wrong name or secret.");
+  scrape->writer.Sample({}, wrong_secrets);
   // Without a first look nothing is known of the server.
   if (snapshot->info != nullptr) {
     WriteFigures(*snapshot->info, figures, &scrape->writer);

@@ -18,9 +18,9 @@ inline constexpr size_t kMetricFlowsDefault = 1'000;
 inline constexpr size_t kMetricFlowsMax = 20'000;
 
 // Query: `namespace`, `flow` (an id) and `limit` choose flows; 400 otherwise. `figures`: the table
-// behind `info`. Flows follow as the response's stream.
+// behind `info`. `wrong_secrets`: that HTTP got. Flows follow as the response's stream.
 Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, const Board& board,
-                       std::span<const wire::FigureInfo> figures);
+                       std::span<const wire::FigureInfo> figures, uint64_t wrong_secrets);
 
 }  // namespace nowcalls::web
 

@@ -84,6 +84,7 @@ struct Snapshot {
   bool more_sessions = false;
   bool has_history = false;
   std::vector<wire::HistoryRow> history{};  // The latest first.
+  bool is_part = false;                     // What some reader may see (web/visible.h).
   // Rules in force, an array as rules_list has it, by flow id. Null: not watched.
   std::shared_ptr<const nlohmann::ordered_json> rules{};
 

@@ -1,6 +1,6 @@
 #include "web/web.h"
 
-#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "web/assets.h"
@@ -8,12 +8,14 @@
 #include "web/metrics.h"
 #include "web/routes.h"
 #include "web/sentinel/dashboard.h"
+#include "web/visible.h"
 
 namespace nowcalls::web {
 
 Web::Web(const WebOptions& options, const Board* board)
     : options_(options),
       board_(board),
+      entrance_(options.gate, options.log),
       feed_([this] {
         if (server_ != nullptr) server_->WakeStreams();
       }),
@@ -33,6 +35,8 @@ Status Web::Listen() {
     auto server =
         HttpServer::Start({.listen = *options_.listen,
                            .hosts = options_.hosts,
+                           .tls = options_.tls,
+                           .takes_plain = options_.takes_plain,
                            .probe_paths = {"/healthz", "/readyz"},
                            .probe = [this](const Request& request) { return Probe(request); },
                            .short_paths = {"/metrics"},
@@ -49,6 +53,15 @@ Status Web::Listen() {
   return Status::Ok();
 }
 
+void Web::SetAccess(access::Gate gate) {
+  entrance_.SetGate(std::move(gate));
+  if (server_ != nullptr) server_->WakeStreams();
+}
+
+Status Web::SetCertificate(const std::string& certificate, const std::string& key) {
+  return server_ == nullptr ? Status::Ok() : server_->SetCertificate(certificate, key);
+}
+
 void Web::Look(const std::vector<std::string>& addresses, uint16_t token_port) {
   // Before the feed: an answer made of a snapshot tells the token port.
   if (sentinel_ != nullptr) sentinel_->Begin(token_port);
@@ -62,17 +75,24 @@ Response Web::Probe(const Request& request) const {
 
 Response Web::Answer(const Request& request) {
   const Route& route = RouteOf(request.path);
-  const access::Principal principal = options_.identify({.name = request.peer});
-  if (!access::May(principal, route.needs, std::nullopt)) {
-    return ErrorResponse(403,
-                         request.path + " " + access::WhyNot(principal, route.needs, std::nullopt));
+  // Of a connection that asked for something else first, or has TLS.
+  if (route.kind == RouteKind::kProbe) return Probe(request);
+  Entrance::Visit visit;
+  if (route.kind != RouteKind::kMetrics || !options_.metrics_open) {
+    visit = entrance_.Enter(request, route.needs);
+    if (visit.refusal) return *std::move(visit.refusal);
   }
+  const access::Principal& principal = visit.identity.principal;
   switch (route.kind) {
-    // Of a connection that asked for something else first.
-    case RouteKind::kProbe: return Probe(request);
     case RouteKind::kMetrics:
-      return AnswerMetrics(request, feed_.latest(), *board_, options_.figures);
-    case RouteKind::kApi: return api_.Handle(request);
+      return AnswerMetrics(request, VisibleTo(principal, feed_.latest()), *board_, options_.figures,
+                           entrance_.wrong_secrets());
+    case RouteKind::kApi:
+      return api_.Handle(request, {.principal = principal,
+                                   .again = [this, peer = request.peer, of = visit.identity] {
+                                     return entrance_.Again(peer, of);
+                                   }});
+    case RouteKind::kProbe:
     case RouteKind::kPage: break;
   }
   return ServeAsset(request);

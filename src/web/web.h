@@ -1,6 +1,7 @@
 // Web: a server's HTTP endpoint.
 //
-// Thread: the members are the owner's, one thread at a time; threads of its own answer.
+// Thread: the members are the owner's, one thread at a time; threads of its own answer. SetAccess
+// and SetCertificate are anybody's.
 #ifndef NOWCALLS_WEB_WEB_H_
 #define NOWCALLS_WEB_WEB_H_
 
@@ -11,12 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "access/access.h"
+#include "access/gate.h"
 #include "base/host_port.h"
 #include "net/peer.h"
 #include "nowcalls/status.h"
 #include "web/api.h"
 #include "web/board.h"
+#include "web/entrance.h"
 #include "web/feed.h"
 #include "web/http_server.h"
 #include "web/log_line.h"
@@ -31,9 +33,14 @@ struct WebOptions {
   std::vector<std::string> hosts{};             // More names under which they answer.
   std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
   SentinelDashboardOptions sentinel{};
-  // Who asks. The dashboard's commands know only addresses (sentinel/options.h).
-  std::function<access::Principal(const net::Peer&)> identify = access::PrincipalOf;
-  LogLine log{};  // Called on threads of this room.
+  // HTTPS at `listen`, beside HTTP for whom `takes_plain` says; empty: for everybody. Probes need
+  // no TLS.
+  std::optional<Https> tls{};
+  std::function<bool(const net::Peer& peer)> takes_plain{};
+  // Who may see what. The dashboard's commands know only addresses (sentinel/options.h).
+  access::Gate gate{};
+  bool metrics_open = false;  // /metrics shows everything to everybody.
+  LogLine log{};              // Called on threads of this room.
 };
 
 class SentinelDashboard;
@@ -46,6 +53,12 @@ class Web {
 
   // REQUIRES: options.listen.
   const std::vector<HostPort>& addresses() const { return server_->addresses(); }
+  const char* scheme() const { return options_.tls ? "https" : "http"; }
+  // Streams of those that may less now end at once.
+  void SetAccess(access::Gate gate);
+  // Of new connections; PEM texts. kInvalidArgument: the earlier one stays. kFailedPrecondition: it
+  // began without TLS.
+  Status SetCertificate(const std::string& certificate, const std::string& key);
   // Call once, when the server answers at `addresses`, of which the first that does is asked: the
   // feed begins.
   void Look(const std::vector<std::string>& addresses, uint16_t token_port);
@@ -58,6 +71,7 @@ class Web {
 
   const WebOptions options_;
   const Board* const board_;
+  Entrance entrance_;
   Feed feed_;  // Stops first, as it wakes streams; ends last, as the others ask it.
   Api api_;
   std::unique_ptr<HttpServer> server_;

@@ -48,7 +48,7 @@ Request RequestOf(std::string_view target, std::string_view accept) {
     request.query[std::string(name)] = value;
   }
   request.accept = accept;
-  request.peer = "127.0.0.1";
+  request.peer.host = "127.0.0.1";
   return request;
 }
 
@@ -112,7 +112,7 @@ void CheckApi(const Response& response) {
     return;
   }
   REQUIRE(response.type == "text/event-stream");
-  const std::string event = response.stream();
+  const std::string event = response.stream().value();
   constexpr std::string_view kData = "\ndata: ";
   const size_t data = event.find(kData);
   REQUIRE(event.starts_with("id: "));
@@ -121,7 +121,7 @@ void CheckApi(const Response& response) {
   REQUIRE(event.find('\n', data + 1) == event.size() - 2);
   REQUIRE(event.ends_with("\n\n"));
   CheckView(event.substr(data + kData.size()));
-  REQUIRE(response.stream().empty());
+  REQUIRE(response.stream().value().empty());
 }
 
 // NAME{LABEL="VALUE",...} NUMBER
@@ -164,10 +164,10 @@ void CheckServer(const Request& request, web::Api* api, const web::Snapshot& sna
   const web::Board board;
   Response response;
   if (request.path.starts_with("/api/")) {
-    response = api->Handle(request);
+    response = api->Handle(request, {});
     if (response.status == 200) return CheckApi(response);
   } else if (request.path == "/metrics") {
-    response = web::AnswerMetrics(request, std::make_shared<web::Snapshot>(snapshot), board, {});
+    response = web::AnswerMetrics(request, std::make_shared<web::Snapshot>(snapshot), board, {}, 0);
     if (response.status == 200) {
       response.body = testing::WholeBody(response);
       return CheckMetrics(response);

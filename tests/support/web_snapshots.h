@@ -78,8 +78,8 @@ inline Snapshot SnapshotAt(int64_t s, std::vector<FlowLook> flows) {
 inline std::string WholeBody(const web::Response& response) {
   std::string body = response.body;
   if (!response.stream_ends) return body;
-  for (std::string piece = response.stream(); !piece.empty(); piece = response.stream()) {
-    body += piece;
+  for (auto piece = response.stream(); piece && !piece->empty(); piece = response.stream()) {
+    body += *piece;
   }
   return body;
 }

@@ -88,6 +88,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"fmt/", {"server"}},
       {"nlohmann/", {"core", "wire", "backup", "client", "admin", "bench", "server", "web"}},
       {"microhttpd.h", {"web"}},
+      {"gnutls/", {"web"}},
       {"curl/", {"web"}},
       {"systemd/", {"server"}},
       {"CLI/", {"base", "tools", "server", "admin", "bench", "command"}},

@@ -172,9 +172,9 @@ bool CommandCenter::Admits(const std::string& peer) const {
 }
 
 Response CommandCenter::Handle(const Request& request) const {
-  if (!Admits(request.peer)) {
+  if (!Admits(request.peer.host)) {
     return TextOf(kForbidden,
-                  request.peer + " may not ask: sentinel-command-peers does not name it");
+                  request.peer.host + " may not ask: sentinel-command-peers does not name it");
   }
   const std::string_view path = request.path;
   const std::string_view name = path.starts_with('/') ? path.substr(1) : path;

@@ -52,7 +52,7 @@ struct Center {
     Request request;
     request.path = path;
     request.query = std::move(query);
-    request.peer = peer;
+    request.peer.host = peer;
     return center.Handle(request);
   }
   std::string Body(const std::string& path, std::map<std::string, std::string> query = {}) {

@@ -61,7 +61,7 @@ std::string Metrics(const std::map<std::string, std::string>& query, const std::
   static const Board board;
   const auto figures = Figures();
   return testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = query, .accept = accept},
-                                          std::make_shared<Snapshot>(snapshot), board, figures));
+                                          std::make_shared<Snapshot>(snapshot), board, figures, 0));
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ TEST_CASE("how the rules of a namespace were loaded is told with their source") 
   const auto figures = Figures();
   const std::string text =
       testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = {}, .accept = ""},
-                                       std::make_shared<Snapshot>(snapshot), board, figures));
+                                       std::make_shared<Snapshot>(snapshot), board, figures, 0));
   CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"shop\",source=\"rpc\"} 0\n"));
   CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"api\",source=\"file:/a.json\"} 1\n"));
   CHECK(Contains(text, "nowcalls_rules_warnings{namespace=\"api\",source=\"file:/a.json\"} 2\n"));
