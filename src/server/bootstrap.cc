@@ -246,6 +246,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
                                 .hosts = config.http_hosts,
                                 .figures = figures,
                                 .sentinel = config.sentinel,
+                                .metrics_open = config.http_metrics_open,
                                 .log = [](bool problem, const std::string& line) {
                                   LogAt(problem ? Severity::kWarn : Severity::kInfo, line);
                                 }};
@@ -255,7 +256,8 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
   if (!config.http) return Status::Ok();
   std::string addresses;
   for (const HostPort& address : (*web)->addresses()) {
-    addresses += (addresses.empty() ? "http://" : " and http://") + address.ToString() + "/";
+    addresses += std::string(addresses.empty() ? "" : " and ") + (*web)->scheme() + "://" +
+                 address.ToString() + "/";
   }
   spdlog::info("page, metrics and health on {}", addresses);
   return Status::Ok();

@@ -60,6 +60,7 @@ struct ServerConfig {
   bool no_io_uring = false;             // Each socket has system calls of its own.
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
   std::vector<std::string> http_hosts;  // More names under which HTTP answers.
+  bool http_metrics_open = false;       // /metrics asks nobody for a secret.
   web::SentinelDashboardOptions sentinel;
   std::string access_file;  // Of principals; empty: whoever connects is an administrator.
   std::string port_file;    // Empty: none.

@@ -49,6 +49,18 @@ Status ParseHttpHosts(const std::vector<std::string>& values, ServerConfig* conf
 
 std::string ShowHttpHosts(const ServerConfig& config) { return ListText(config.http_hosts); }
 
+Status ParseHttpMetrics(const std::string& text, ServerConfig* config) {
+  if (text != "open" && text != "access") {
+    return Status::InvalidArgument("must be open or access, got " + Quoted(text));
+  }
+  config->http_metrics_open = text == "open";
+  return Status::Ok();
+}
+
+std::string ShowHttpMetrics(const ServerConfig& config) {
+  return config.http_metrics_open ? "open" : "access";
+}
+
 Status ParseDashboard(const std::string& text, ServerConfig* config) {
   // Empty: no dashboard, and nothing listens for its commands.
   config->sentinel.dashboard = {};

@@ -15,6 +15,8 @@ namespace nowcalls::server {
 Status ParseHttp(const std::string& text, ServerConfig* config);
 Status ParseHttpHosts(const std::vector<std::string>& values, ServerConfig* config);
 std::string ShowHttpHosts(const ServerConfig& config);
+Status ParseHttpMetrics(const std::string& text, ServerConfig* config);
+std::string ShowHttpMetrics(const ServerConfig& config);
 
 Status ParseDashboard(const std::string& text, ServerConfig* config);
 Status ParseCommandListen(const std::string& text, ServerConfig* config);

@@ -297,6 +297,11 @@ void AddServing(std::vector<Setting>* table) {
   hosts.get = ShowHttpHosts;
   table->push_back(std::move(hosts));
   table->push_back(
+      Text("http-metrics", kServing, "open|access", "Who may read /metrics.",
+           "access: who may see by the access file, and of its namespaces alone; everybody without "
+           "one. open: everybody, everything. See [metrics](monitoring.md#metrics).",
+           ParseHttpMetrics, ShowHttpMetrics));
+  table->push_back(
       Text("port-file", kServing, "FILE", "Write the port to this file once the server serves.",
            "An orderly end removes the file; so does the next start, once it has the address. "
            "The server refuses a FILE that is anything but an empty file or a port file, or that "
