@@ -44,6 +44,9 @@ function sayState(word, since, why) {
   } else if (word === "refused") {
     setText(state, "refused");
     say(`No figures${at}. The answer was: ${why}`);
+  } else if (word === "ended") {
+    setText(state, "signed out");
+    say(`Access ended${at}: reload the page to sign in.`);
   } else if (word === "quiet") {
     setText(state, "waiting");
     say(`No new figures${at}. The server is busy, or it does not answer.`);

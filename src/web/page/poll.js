@@ -17,13 +17,15 @@ const SLOW_MS = 10_000;   // Without an answer: the connection is taken for lost
 const LOOK = new URL("api/look", location.origin + location.pathname);
 
 export class Poll {
-  // onData(json); onState(state, since, why): "live", "quiet", "lost" or "refused"; when figures
-  // came last (ms), 0: never; the words of whoever refused, "" without any.
+  // onData(json); onState(state, since, why): "live", "quiet", "lost", "refused" or "ended"; when
+  // figures came last (ms), 0: never; the words of whoever refused, "" without any. Behind "ended"
+  // nothing is asked any more: the browser's secret is missing or wrong.
   constructor(onData, onState) {
     this.onData = onData;
     this.onState = onState;
     this.lastMs = 0;
     this.asking = null;
+    this.ended = false;
     // A page that nobody sees asks for nothing.
     document.addEventListener("visibilitychange", () => this.begin());
   }
@@ -40,7 +42,7 @@ export class Poll {
     this.asking = null;
     clearTimeout(this.timer);
     clearTimeout(this.quiet);
-    if (document.hidden) return;
+    if (document.hidden || this.ended) return;
     this.expect();
     this.ask();
   }
@@ -52,7 +54,8 @@ export class Poll {
     const answer = await this.answer(asking.signal);
     clearTimeout(slow);
     if (asking !== this.asking) return;  // Of another question, or nobody looks any more.
-    this.timer = setTimeout(() => this.ask(), this.waitMs(answer));
+    this.ended = answer.state === "ended";
+    if (!this.ended) this.timer = setTimeout(() => this.ask(), this.waitMs(answer));
     if (answer.json) this.take(answer);
     else if (answer.state) this.lose(answer);
   }
@@ -70,6 +73,7 @@ export class Poll {
       // The server's own words are text; a proxy answers with a page of its own.
       const words = type.startsWith("text/plain") ? (await response.text()).slice(0, 500) : "";
       const why = words.trim() || `${response.status} ${response.statusText}`.trim();
+      if (response.status === 401) return { state: "ended", why };
       return { state: response.status >= 500 ? "lost" : "refused", why };
     } catch {
       return { state: "lost", why: "" };
