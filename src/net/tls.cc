@@ -143,6 +143,15 @@ std::unique_ptr<Channel> TlsServer::MakeChannel() const {
 int64_t TlsServer::ends_at_s() const { return impl_->ends_at_s; }
 const std::string& TlsServer::names() const { return impl_->names; }
 
+TlsServer::Pem TlsServer::pem() const {
+  SSL_CTX* const context = impl_->context.get();
+  Pem pem{PemOf(SSL_CTX_get0_certificate(context)), PemOf(SSL_CTX_get0_privatekey(context))};
+  STACK_OF(X509)* chain = nullptr;
+  SSL_CTX_get0_chain_certs(context, &chain);
+  for (int i = 0; i < sk_X509_num(chain); ++i) pem.certificate += PemOf(sk_X509_value(chain, i));
+  return pem;
+}
+
 // --- The client's side. ---
 
 struct TlsClient::Impl {

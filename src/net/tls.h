@@ -37,6 +37,13 @@ class TlsServer {
   int64_t ends_at_s() const;  // Unix time at which the server's certificate ends; it may be past.
   const std::string& names() const;  // Of that certificate, for people.
 
+  // What was loaded, for who shows it by another library.
+  struct Pem {
+    std::string certificate;  // With its chain.
+    std::string key;
+  };
+  Pem pem() const;
+
  private:
   struct Impl;
   explicit TlsServer(std::unique_ptr<Impl> impl);

@@ -18,6 +18,12 @@ constexpr size_t kFileBytesMax = 1024 * 1024;
 
 using Memory = std::unique_ptr<BIO, FreedBy<BIO_free_all>>;
 
+std::string TextOf(BIO* memory) {
+  char* bytes = nullptr;
+  const auto size = BIO_get_mem_data(memory, &bytes);
+  return {bytes, static_cast<size_t>(size)};
+}
+
 Result<std::string> ReadFile(const std::string& file) {
   const auto failed = [&](int error) {
     return Status::IoError("cannot read " + file + ": " + std::generic_category().message(error));
@@ -55,6 +61,21 @@ bool NothingIsLeft() {
 }
 
 }  // namespace
+
+std::string PemOf(X509* certificate) {
+  const Memory out(BIO_new(BIO_s_mem()));
+  if (out == nullptr || PEM_write_bio_X509(out.get(), certificate) != 1) throw std::bad_alloc();
+  return TextOf(out.get());
+}
+
+std::string PemOf(EVP_PKEY* key) {
+  const Memory out(BIO_new(BIO_s_secmem()));
+  if (out == nullptr ||
+      PEM_write_bio_PrivateKey(out.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
+    throw std::bad_alloc();
+  }
+  return TextOf(out.get());
+}
 
 std::string LastTlsError() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());

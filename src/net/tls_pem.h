@@ -18,6 +18,9 @@ Result<std::vector<Certificate>> ReadCertificates(const std::string& file);
 // Without a passphrase.
 Result<PrivateKey> ReadKey(const std::string& file);
 
+std::string PemOf(X509* certificate);
+std::string PemOf(EVP_PKEY* key);
+
 // The reason of OpenSSL's last failure.
 std::string LastTlsError();
 

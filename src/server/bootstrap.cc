@@ -238,18 +238,39 @@ Status CheckBackupName(const std::string& to, const ServerConfig& config,
   return {};
 }
 
-// HTTP answers from here on, also while the ledger is being loaded.
+// HTTPS shows the certificate of the token port.
+std::optional<web::Https> HttpsOf(const ServerConfig& config, const TlsContext& tls) {
+  if (tls == nullptr) return std::nullopt;
+  net::TlsServer::Pem pem = tls->pem();
+  return web::Https{std::move(pem.certificate), std::move(pem.key), config.tls.version};
+}
+
+// `web` may be null.
+void FollowCertificate(Server* server, web::Web* web) {
+  if (web == nullptr) return;
+  server->WhenCertificateReplaced([web](const net::TlsServer& tls) {
+    const net::TlsServer::Pem pem = tls.pem();
+    const Status replaced = web->SetCertificate(pem.certificate, pem.key);
+    if (!replaced.ok()) LogAt(Severity::kWarn, replaced.message() + "; HTTPS shows that of before");
+  });
+}
+
+// HTTP answers from here on, also while the ledger is being loaded. `config` outlives it.
 Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> figures,
-                const web::Board& board, std::unique_ptr<web::Web>* web) {
+                const TlsContext& tls, const web::Board& board, std::unique_ptr<web::Web>* web) {
   if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
-  const web::WebOptions options{.listen = config.http,
-                                .hosts = config.http_hosts,
-                                .figures = figures,
-                                .sentinel = config.sentinel,
-                                .metrics_open = config.http_metrics_open,
-                                .log = [](bool problem, const std::string& line) {
-                                  LogAt(problem ? Severity::kWarn : Severity::kInfo, line);
-                                }};
+  const web::WebOptions options{
+      .listen = config.http,
+      .hosts = config.http_hosts,
+      .figures = figures,
+      .sentinel = config.sentinel,
+      .tls = HttpsOf(config, tls),
+      .takes_plain = [&config](const net::Peer& peer) { return MayBePlain(config, peer); },
+      .metrics_open = config.http_metrics_open,
+      .log =
+          [](bool problem, const std::string& line) {
+            LogAt(problem ? Severity::kWarn : Severity::kInfo, line);
+          }};
   auto started = web::Web::Start(options, &board);
   if (!started.ok()) return started.status();
   *web = *std::move(started);
@@ -344,7 +365,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   const std::span<const wire::FigureInfo> figures = engine::FigureInfos();
   web::Board board;
   std::unique_ptr<web::Web> web;
-  NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, board, &web));
+  NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, *tls, board, &web));
   // Only now: a server of another ledger that has the address may own this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
@@ -370,6 +391,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
       },
       &board, std::move(again), options.additions, *tls);
   server.PutAccessInForce(*std::move(access));
+  FollowCertificate(&server, web.get());
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());

@@ -71,6 +71,11 @@ class Server final : public engine::Driver, private node::Io {
   // The principals of the access file; nullptr: there is none. REQUIRES: before Start.
   void PutAccessInForce(AccessListPtr list) { access_.PutInForce(std::move(list)); }
 
+  // As TlsPort::WhenReplaced. REQUIRES: before Start.
+  void WhenCertificateReplaced(std::function<void(const net::TlsServer& tls)> taken) {
+    tls_.WhenReplaced(std::move(taken));
+  }
+
   // Handles signals and accepts, once Run runs.
   void Start(std::vector<std::unique_ptr<Listener>> listeners);
 

@@ -69,9 +69,9 @@ TlsPort::TlsPort(const ServerConfig* config, TlsContext tls, engine::TlsCounters
   if (on()) counters_->certificate_ends_at_s = tls_->ends_at_s();
 }
 
-bool TlsPort::MayBePlain(const net::Peer& peer) const {
-  const PlainChoice& plain = config_->plain;
-  if (plain.values.empty()) return !on() || peer.loopback;
+bool MayBePlain(const ServerConfig& config, const net::Peer& peer) {
+  const PlainChoice& plain = config.plain;
+  if (plain.values.empty()) return config.tls.certificate.empty() || peer.loopback;
   if (plain.loopback && peer.loopback) return true;
   const auto address = access::AddressOf(peer.host);
   return address.has_value() &&
@@ -112,7 +112,7 @@ void TlsPort::Take(const Result<TlsContext>& read, WatchedFiles::Why why) {
   if (!read.ok()) {
     const std::string& what = read.status().message();
     if (std::exchange(trouble_, what) == what && !asked) return;
-    return LogAt(LogLevel::kWarn,
+    return LogAt(Severity::kWarn,
                  "TLS: " + what + "; the certificate of before stays in use (" + tls_->names() +
                      ", until " + TimeText(tls_->ends_at_s()) + ")",
                  {{"reason", what}});
@@ -121,9 +121,10 @@ void TlsPort::Take(const Result<TlsContext>& read, WatchedFiles::Why why) {
   trouble_.clear();
   tls_ = *read;
   counters_->certificate_ends_at_s = tls_->ends_at_s();
+  if (when_replaced_) when_replaced_(*tls_);
   // The first read finds what the start has found, mostly.
   if (why == WatchedFiles::Why::kFirst && !other) return;
-  LogAt(LogLevel::kInfo, "loaded " + config_->tls.certificate + ": " + DescribeTls(*tls_) +
+  LogAt(Severity::kInfo, "loaded " + config_->tls.certificate + ": " + DescribeTls(*tls_) +
                              "; it is for connections from now on");
   warned_s_ = 0;
   WarnOfEnd();
@@ -138,7 +139,7 @@ void TlsPort::WarnOfEnd() {
   const std::string ends = left_s <= 0 ? "has ended on " + when + ", and clients refuse it"
                                        : "ends on " + when + ", in " +
                                              Counted(static_cast<uint64_t>(left_s / kDayS), "day");
-  LogAt(LogLevel::kWarn, "the TLS certificate of " + tls_->names() + " in " +
+  LogAt(Severity::kWarn, "the TLS certificate of " + tls_->names() + " in " +
                              config_->tls.certificate + " " + ends +
                              ": put another in its place, which is read at once");
 }

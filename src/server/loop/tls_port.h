@@ -9,8 +9,10 @@
 #include <uv.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/figures.h"
 #include "net/channel.h"
@@ -27,6 +29,9 @@ using TlsContext = std::shared_ptr<const net::TlsServer>;
 // nullptr: TLS is off. kInvalidArgument: a file that cannot be read, or used.
 Result<TlsContext> LoadTls(const ServerConfig& config);
 
+// Whether a connection of it may be plain.
+bool MayBePlain(const ServerConfig& config, const net::Peer& peer);
+
 // "TLS with the certificate of db.example, until 2027-01-01 00:00:00 UTC".
 std::string DescribeTls(const net::TlsServer& tls);
 
@@ -41,7 +46,12 @@ class TlsPort {
   // Of a connection that was accepted. REQUIRES: of TCP.
   std::unique_ptr<net::Channel> MakeChannel(const net::Peer& peer) const;
   bool on() const { return tls_ != nullptr; }
-  bool MayBePlain(const net::Peer& peer) const;
+  bool MayBePlain(const net::Peer& peer) const { return server::MayBePlain(*config_, peer); }
+
+  // `taken` runs with each certificate that later replaces the first.
+  void WhenReplaced(std::function<void(const net::TlsServer& tls)> taken) {
+    when_replaced_ = std::move(taken);
+  }
 
   void CountHandshake(bool done) { ++(done ? counters_->handshakes : counters_->failed); }
 
@@ -58,6 +68,7 @@ class TlsPort {
   engine::TlsCounters* const counters_;
   TlsContext tls_;
   WatchedFiles files_;
+  std::function<void(const net::TlsServer& tls)> when_replaced_;
   std::string trouble_;  // Of the last read, as logged.
   int64_t warned_s_ = 0;
   uv_timer_t timer_{};
