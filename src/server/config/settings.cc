@@ -283,8 +283,8 @@ void AddServing(std::vector<Setting>* table) {
                           "See [sockets](operating.md#sockets).", &Config::no_io_uring));
   table->push_back(
       Text("http", kServing, "HOST:PORT", "Serve a live page, metrics and health there by HTTP.",
-           "See [monitoring](monitoring.md). Whoever reaches the address can read all that the "
-           "server knows, and change nothing; insecure-listen applies to it, too.",
+           "See [monitoring](monitoring.md). Without an access file whoever reaches the address can "
+           "read all that the server knows, and change nothing; insecure-listen applies to it, too.",
            ParseHttp, [](const Config& c) { return c.http ? c.http->ToString() : std::string(); }));
   Setting hosts{"http-hosts",
                 kServing,

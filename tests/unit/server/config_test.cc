@@ -395,6 +395,14 @@ TEST_CASE("commands of Sentinel's dashboard are answered on loopback unless told
             .starts_with("environment NOWCALLS_SENTINEL_APP: must be UTF-8 without control"));
 }
 
+TEST_CASE("metrics are open or as the access file says, which is the default") {
+  CHECK_FALSE(Read({})->config.http_metrics_open);
+  CHECK(Read({"--http-metrics", "open"})->config.http_metrics_open);
+  CHECK_FALSE(Read({"--http-metrics", "access"})->config.http_metrics_open);
+  CHECK(ErrorOf(Read({"--http-metrics", "all"})) ==
+        "flag --http-metrics: must be open or access, got 'all'");
+}
+
 TEST_CASE("an address without a port, or with one too large, is refused") {
   CHECK(ErrorOf(Read({"--listen", "127.0.0.1"})).starts_with("flag --listen: '127.0.0.1'"));
   CHECK(ErrorOf(Read({"--listen", "127.0.0.1:65536"})).starts_with("flag --listen: "));
