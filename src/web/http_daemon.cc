@@ -115,11 +115,11 @@ struct HttpDaemon::Impl {
 
 net::Peer HttpDaemon::Impl::PeerOf(MHD_Connection* connection) const {
   const int fd = DescriptorOf(connection);
-  const HostPort end = net::RemoteEndOf(fd);
-  return {.name = end.ToString(),
-          .host = end.host.substr(0, end.host.find('%')),
-          .loopback = net::IsFromThisHost(fd),
-          .encrypted = options.tls.has_value()};
+  net::SocketAddress address;
+  if (getpeername(fd, address.get(), &address.size) != 0) return {};  // It left.
+  net::Peer peer = net::PeerOf(fd, address, 0);
+  peer.encrypted = options.tls.has_value();
+  return peer;
 }
 
 std::optional<Response> HttpDaemon::Impl::Refuse(MHD_Connection* connection, const char* url,

@@ -34,12 +34,12 @@ class SafeSite {
     const IssuedCertificate issued = OfServer(authority_);
     auto started =
         HttpServer::Start({.listen = {"127.0.0.1", 0},
+                           .tls = Https{issued.certificate, issued.key},
+                           .takes_plain = std::move(takes_plain),
                            .probe_paths = {"/healthz"},
                            .probe = [](const Request&) { return Response{.body = "plain probe"}; },
-                           .short_paths = {"/metrics"},
-                           .tls = Https{issued.certificate, issued.key},
-                           .takes_plain = std::move(takes_plain)},
-                          [this](const Request& request) { return Answer(request); });
+                           .short_paths = {"/metrics"}},
+                          Answer);
     REQUIRE(started.status().ToString() == "ok");
     server_ = *std::move(started);
   }

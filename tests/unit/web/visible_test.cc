@@ -184,7 +184,8 @@ TEST_CASE("a scrape has the flows and rules of its reader alone, and figures of 
   };
   const std::string part = scrape(Of({"shop"}));
   CHECK(part.find("resource-of-shop") != std::string::npos);
-  CHECK(part.find("api") == std::string::npos);
+  CHECK(part.find("of-api") == std::string::npos);
+  CHECK(part.find("\"api\"") == std::string::npos);
   CHECK(part.find("nowcalls_commit_seconds_count 0\n") != std::string::npos);
   CHECK(part.find("nowcalls_http_wrong_secrets_total 7\n") != std::string::npos);
   CHECK(scrape(Of({"shop"}), "0").find("nowcalls_flows_beyond_limit 1\n") != std::string::npos);
