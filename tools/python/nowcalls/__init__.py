@@ -10,7 +10,15 @@
 from . import aio
 from ._calls import Rate, rate
 from ._client import Client, Permit
-from ._errors import BadRequest, Error, NoRule, OutcomeUnknown, Refused, Unavailable
+from ._errors import (
+    BadRequest,
+    Error,
+    NoRule,
+    OutcomeUnknown,
+    PermissionDenied,
+    Refused,
+    Unavailable,
+)
 
 __version__ = "0.1.0"
 
@@ -20,6 +28,7 @@ __all__ = [
     "Error",
     "NoRule",
     "OutcomeUnknown",
+    "PermissionDenied",
     "Permit",
     "Rate",
     "Refused",

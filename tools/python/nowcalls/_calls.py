@@ -10,7 +10,15 @@ import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ._config import WAIT_MAX_S, check_seconds
-from ._errors import BadRequest, Error, NoRule, OutcomeUnknown, Refused, Unavailable
+from ._errors import (
+    BadRequest,
+    Error,
+    NoRule,
+    OutcomeUnknown,
+    PermissionDenied,
+    Refused,
+    Unavailable,
+)
 from ._held import Held, KeepMode, Param, Terms
 from ._permit import BasePermit, check_outcome, hand_over
 from ._wire import INT_MAX, Wrong, array, hold, integer, text, text_or_none, uint
@@ -18,7 +26,8 @@ from ._wire import INT_MAX, Wrong, array, hold, integer, text, text_or_none, uin
 # Statuses and error codes of PROTOCOL.md.
 BAD_REQUEST, TOO_MANY_REQUEST, FAIL, OK, SHOULD_WAIT = -4, -2, -1, 0, 2
 NO_RULE_EXISTS, NOT_AVAILABLE, RELEASE_OK = 3, 5, 6
-MALFORMED, BAD_PARAMS, OVERLOADED, CONFLICT, INTERNAL = 1, 3, 5, 7, 8
+MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, OVERLOADED = 1, 2, 3, 5
+CONFLICT, INTERNAL, PERMISSION = 7, 8, 9
 
 ITEMS_MAX = 64
 COUNT_MAX = 2**31 - 1
@@ -78,6 +87,8 @@ def error_of(answer: Any) -> Error:
     parts = array("an error", answer, 3)
     code = integer("an error code", parts[0])
     message = f"{text('an error', parts[1])}: {text('an error', parts[2])}"
+    if code == PERMISSION:
+        return PermissionDenied(message, code=code)
     if code not in (OVERLOADED, CONFLICT, INTERNAL):
         return BadRequest(message, code=code)
     return Unavailable(message)

@@ -20,6 +20,15 @@ class BadRequest(Error):
         self.code = code
 
 
+class PermissionDenied(BadRequest):
+    """The server does not let this client in, or not to this flow. No fallback admits the call."""
+
+
+def again(error: BadRequest) -> BadRequest:
+    """The same for another call: an exception that is raised twice has the traces of both."""
+    return type(error)(str(error), code=error.code)
+
+
 class Refused(Error):
     """The server refused. Nothing is held and nothing is counted.
 
