@@ -9,7 +9,7 @@ from nowcalls._calls import Acquire, Ping, RateRequest, Release
 from nowcalls._config import make_config
 from nowcalls._permit import BasePermit
 from nowcalls._dialing import PAUSE_MAX_S
-from nowcalls._session import NO_HELLO, Session
+from nowcalls._session import NO_HELLO, TLS_ONLY, Session
 
 GRANT = [0, 77, 13, 1, 2, 6000, None]
 
@@ -151,7 +151,7 @@ class HelloTest(unittest.TestCase):
         peer.session.connected(peer.now)
         self.assertEqual(peer.session.wakeup(), 105.0)
         self.assertIsNone(peer.tick_at(104.9))
-        self.assertEqual(peer.tick_at(105.0), NO_HELLO)
+        self.assertEqual(peer.tick_at(105.0), NO_HELLO + TLS_ONLY)
 
 
     def test_only_an_answer_to_hello_counts_before_it(self):
@@ -159,7 +159,7 @@ class HelloTest(unittest.TestCase):
         peer.session.connected(peer.now)
         for at in (102.0, 104.0):
             peer.session.received(msgpack.packb([2, "later", []]), at)
-        self.assertEqual(peer.tick_at(105.0), NO_HELLO)
+        self.assertEqual(peer.tick_at(105.0), NO_HELLO + TLS_ONLY)
 
 
 class DialTest(unittest.TestCase):

@@ -8,7 +8,14 @@ import unittest
 import msgpack
 from nowcalls._calls import Acquire, AcquireAll, Keep, RateRequest, Release, rate
 from nowcalls._config import make_config
-from nowcalls._errors import BadRequest, NoRule, OutcomeUnknown, Refused, Unavailable
+from nowcalls._errors import (
+    BadRequest,
+    NoRule,
+    OutcomeUnknown,
+    PermissionDenied,
+    Refused,
+    Unavailable,
+)
 from nowcalls._permit import BasePermit
 from nowcalls._session import Session
 
@@ -19,6 +26,7 @@ KEEPS = {"rule": True, "always": "always", "off": False}
 OUTCOMES = (
     (NoRule, "no_rule"),
     (Refused, "refused"),
+    (PermissionDenied, "permission_denied"),
     (BadRequest, "bad_request"),
     (Unavailable, "unavailable"),
     (OutcomeUnknown, "unknown"),
@@ -61,6 +69,7 @@ class Player:
             client["fallback"],
             levels,
             client["exclusive"],
+            secret=client.get("secret"),
         )
         ids = iter(script["request_ids"])
         self.now = 0.0

@@ -30,7 +30,7 @@ from ._calls import (
 from ._clock import after
 from ._config import Config
 from ._dialing import Dialing
-from ._errors import BadRequest, Error, OutcomeUnknown, Refused, Unavailable
+from ._errors import BadRequest, Error, OutcomeUnknown, Refused, Unavailable, again
 from ._contact import Contact
 from ._held import ENDED, HELD, LOST, RELEASING, Held, HeldTokens, Stray, Terms, span
 from ._local import Fallback
@@ -78,6 +78,7 @@ class Asking:
         self._exchange = Exchange()
         self._down = False  # All addresses have failed since the last connection.
         self._why_offline = f"{self.dialing.name} is not connected yet"
+        self._denied: Optional[BadRequest] = None  # Of all calls, until a server accepts hello.
         self._sessions_online = 1
         self._contact = Contact(now, clock)
         # Calls.
@@ -167,6 +168,8 @@ class Asking:
             self._calls.settle(call, error=call.no_answer("the client is closed"))
         elif self.ready:
             self._send(call, now)
+        elif self._denied is not None and call.wants_room:
+            self._fail(call, again(self._denied), now)
         elif self._down and self._fallback.active and call.wants_room and not call.may_wait(now):
             self._fail(call, call.no_answer(self._why_offline), now)
         else:
@@ -418,6 +421,8 @@ class Asking:
 
     def _falls_back(self, call: Call, error: Error) -> bool:
         if not call.wants_room or call.left or self._closing or not self._fallback.active:
+            return False
+        if self._denied is not None:
             return False
         full = isinstance(error, Refused) and error.status in (TOO_MANY_REQUEST, FAIL)
         return full or isinstance(error, (Unavailable, OutcomeUnknown))

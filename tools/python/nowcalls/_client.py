@@ -31,6 +31,8 @@ from ._config import Addresses, check_keep, check_seconds, make_config
 from ._errors import BadRequest, Error, OutcomeUnknown, Unavailable
 from ._held import HELD, Held, KeepMode, Param
 from ._permit import BasePermit, outcome_of
+from ._secret import SecretSetting
+from ._tls import Path, TlsSetting
 from ._worker import Worker
 
 logger = logging.getLogger("nowcalls")
@@ -88,6 +90,13 @@ class Client:
     exclusive: refuse to share the client id with another process that is online.
     rejoin: take over the tokens of a process before that had the client id and rejoined, too.
         Otherwise each process holds its own.
+    tls: whether to speak TLS. True: the server's certificate is checked by the system's
+        authorities; the path of a PEM file: by those in it; an ssl.SSLContext: as that says. None:
+        as NOWCALLS_TLS and NOWCALLS_TLS_CA say, else not.
+    tls_certificate, tls_key: PEM files of a certificate to show to the server.
+    tls_server_name: the server's certificate must have it, in place of the host of the address.
+    secret: shows the server who the client is: a text, or a short function that tells it for each
+        connection. It leaves over TLS, or to this machine. None: as NOWCALLS_SECRET_FILE says.
     on_lost: called with each lost permit, on the background thread. It must be short, and must not
         call the client.
 
@@ -106,6 +115,11 @@ class Client:
         local_levels: Optional[Mapping[int, int]] = None,
         exclusive: bool = False,
         rejoin: bool = False,
+        tls: TlsSetting = None,
+        tls_certificate: Optional[Path] = None,
+        tls_key: Optional[Path] = None,
+        tls_server_name: Optional[str] = None,
+        secret: SecretSetting = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> None:
         config = make_config(
@@ -118,6 +132,11 @@ class Client:
             local_levels,
             exclusive,
             rejoin,
+            tls,
+            tls_certificate,
+            tls_key,
+            tls_server_name,
+            secret,
         )
         self.on_lost = on_lost
         self._timeout = config.timeout

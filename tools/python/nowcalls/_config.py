@@ -8,6 +8,8 @@ import uuid
 from typing import Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._errors import BadRequest
+from ._secret import Secret, SecretSetting, make_secret
+from ._tls import Path, Tls, TlsSetting, make_tls
 
 DEFAULT_PORT = 18730
 NAME_BYTES_MAX = 128
@@ -29,6 +31,8 @@ class Config(NamedTuple):
     local_levels: Mapping[int, int]
     exclusive: bool
     rejoin: bool
+    tls: Optional[Tls]
+    secret: Optional[Secret]
 
 
 def make_config(
@@ -41,6 +45,11 @@ def make_config(
     local_levels: Optional[Mapping[int, int]],
     exclusive: bool = False,
     rejoin: bool = False,
+    tls: TlsSetting = None,
+    tls_certificate: Optional[Path] = None,
+    tls_key: Optional[Path] = None,
+    tls_server_name: Optional[str] = None,
+    secret: SecretSetting = None,
 ) -> Config:
     """Raises BadRequest for what no server would take."""
     texts = [address] if isinstance(address, str) else list(address)
@@ -72,6 +81,8 @@ def make_config(
         levels,
         bool(exclusive),
         bool(rejoin),
+        make_tls(tls, tls_certificate, tls_key, tls_server_name),
+        make_secret(secret),
     )
 
 

@@ -7,12 +7,14 @@ import contextlib
 import socket
 import threading
 from collections import deque
-from typing import Any, Callable, Deque, Optional
+from typing import Any, Callable, Deque, Dict, Optional
 
-from . import _clock, _fork
+from . import _clock, _fork, _tls
 from ._calls import Call
+from ._errors import BadRequest
 from ._held import Grip, Held
 from ._permit import BasePermit
+from ._secret import stays_here
 from ._session import Session
 
 # Timers stand still while the machine sleeps; the clock of tokens does not.
@@ -70,8 +72,8 @@ class Link(asyncio.Protocol):
             self._ended.clear()
             try:
                 await self._dial(*dialing.address)
-            except (OSError, asyncio.TimeoutError, OverflowError) as error:
-                why = getattr(error, "strerror", None) or str(error) or "timed out"
+            except (OSError, asyncio.TimeoutError, OverflowError, BadRequest) as error:
+                why = _tls.why(error, shaking=self.session.config.tls is not None)
                 self.session.connect_failed(_clock.now(), why)
             else:
                 if not self._draining:
@@ -82,6 +84,10 @@ class Link(asyncio.Protocol):
         """Each address of the name has its share of what is left of the time, so one that drops
         packets does not eat that of the next."""
         timeout = self.session.connect_timeout
+        tls = self.session.config.tls
+        secured: Dict[str, Any] = {}
+        if tls is not None:
+            secured = {"ssl": tls.context(), "server_hostname": tls.name_for(host)}
         finding = self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         found = await asyncio.wait_for(finding, timeout)
         end = self.loop.time() + timeout
@@ -89,7 +95,7 @@ class Link(asyncio.Protocol):
         for index, (family, _, _, _, where) in enumerate(found):
             share = max(0.0, end - self.loop.time()) / (len(found) - index)
             connecting = self.loop.create_connection(
-                lambda: self, *where[:2], family=family, flags=socket.AI_NUMERICHOST
+                lambda: self, *where[:2], family=family, flags=socket.AI_NUMERICHOST, **secured
             )
             try:
                 await asyncio.wait_for(connecting, share)
@@ -189,7 +195,12 @@ class Link(asyncio.Protocol):
             transport.abort()
             return
         self._transport = transport
-        self.session.connected(_clock.now())
+        private = self.session.config.tls is not None or stays_here(
+            transport.get_extra_info("socket")
+        )
+        refusal = self.session.connected(_clock.now(), private)
+        if refusal is not None:
+            self._break(refusal)
         self.pump()
 
     def data_received(self, data: bytes) -> None:
@@ -203,5 +214,5 @@ class Link(asyncio.Protocol):
     def connection_lost(self, error: Optional[Exception]) -> None:
         if self._transport is not None:
             ended = self.session.end_of_connection
-            self._break(ended(str(error)) if error else ended())
+            self._break(ended(_tls.why(error)) if error else ended())
             self.pump()

@@ -3,8 +3,9 @@
 Both clients drive it. They dial when dialing.at has come, and send what is in `output`. They tell
 it of the connection (connected, connect_failed, received, disconnected) and of time (tick). `now`
 is in seconds of CLOCK_BOOTTIME. The session says hello, asks calls, asks them again on the next
-connection, keeps permits, and learns which of them are lost. _asking.py has what it asks, and what
-becomes of the answers.
+connection, keeps permits, and learns which of them are lost. Before hello, and without a wait for
+the answer, it shows its secret, if it has one. _asking.py has what it asks, and what becomes of the
+answers.
 
 Thread: one. Outcomes are notified within its methods.
 """
@@ -18,20 +19,33 @@ from typing import Any, Callable, Dict, List, Optional
 
 from . import _clock
 from ._asking import GREETING, OFFLINE, READY, STOPPED, Asking
-from ._calls import BAD_PARAMS, MALFORMED, Call, Keep, Ping, Release, error_of, new_request_id
+from ._calls import (
+    BAD_PARAMS,
+    MALFORMED,
+    UNKNOWN_METHOD,
+    Call,
+    Keep,
+    Ping,
+    Release,
+    error_of,
+    new_request_id,
+)
 from ._clock import after
 from ._config import Config
-from ._errors import BadRequest, Error
+from ._errors import BadRequest, PermissionDenied, again
 from ._held import ENDED, LOST, RELEASING, Held
 from ._permit import BasePermit
 from ._rules import RuleCall
+from ._secret import PLAIN, Secret
 from ._wire import USUAL_PORT, Exchange, Wrong, array, integer, text, uint
 
 logger = logging.getLogger("nowcalls")
 
 PROTOCOL = 1
 NO_HELLO = f"no answer to hello; is that a nowcalls-server? {USUAL_PORT}"
+TLS_ONLY = "; or does it speak TLS only?"  # To a client that does not.
 CONNECT_TIMEOUT_S = 2.0  # Of all addresses of a name; less if the timeout of calls is.
+WRONG_SECRET_S = 1.0  # By which a server delays its answer.
 
 
 class Session(Asking):
@@ -54,6 +68,9 @@ class Session(Asking):
         super().__init__(config, make_permit, now, uniform, request_ids, clock)
         self._instance = instance
         self._useful = False  # The server has answered more than hello.
+        self._shown = ""  # The secret, on this connection.
+        self._identify_msgid = 0
+        self._identity = ""  # What the server calls the client.
         self._hello_msgid = 0
         self._hello_at = now
         self._has_failed = False  # Ever.
@@ -71,12 +88,22 @@ class Session(Asking):
         """What to say of a connection that the server or the network has ended."""
         if self.ready:
             return error
-        return f"{error}, before hello was answered; is that a nowcalls-server? {USUAL_PORT}"
+        error = f"{error}, before hello was answered"
+        if self.config.tls is not None:
+            return error
+        return f"{error}; is that a nowcalls-server? {USUAL_PORT}{TLS_ONLY}"
+
+    @property
+    def _no_hello(self) -> str:
+        return NO_HELLO + ("" if self.config.tls is not None else TLS_ONLY)
 
     # The connection.
 
-    def connected(self, now: float) -> None:
-        """A connection is open; the session says hello and waits for its answer."""
+    def connected(self, now: float, private: bool = True) -> Optional[str]:
+        """A connection is open; the session says hello and waits for its answer.
+
+        private: nobody on the way can read what is sent. Returns as received.
+        """
         self.dialing.begin()
         self._state = GREETING
         self._useful = False
@@ -84,15 +111,22 @@ class Session(Asking):
         self._with_options = True
         self._contact.begin(now)
         if not self._has_failed:  # Else the reason of before says more.
-            self._why_offline = f"{self.dialing.name}: {NO_HELLO}"
+            self._why_offline = f"{self.dialing.name}: {self._no_hello}"
+        self._shown, self._identify_msgid, self._identity = "", 0, ""
+        if self.config.secret is not None:
+            try:
+                self._identify(self.config.secret, private)
+            except BadRequest as error:
+                return self._deny(error, now)
         self._hello(now)
+        return None
 
     def connect_failed(self, now: float, reason: str) -> None:
         self._why_offline, self._has_failed = f"{self.dialing.name}: {reason}", True
         self.dialing.failed(now)
         if not self.dialing.all_failed or self._closing:
             return
-        if not self._down:
+        if not self._down and self._denied is None:
             fallback = self.config.fallback
             logger.warning("no server is reached, fallback %s: %s", fallback, self._why_offline)
         self._down = True
@@ -148,8 +182,8 @@ class Session(Asking):
             heapq.heappop(self._later)[2](now)
         self._look_after_all(now)
         timeout = self.config.timeout
-        if self._state == GREETING and now >= after(self._contact.heard_at, timeout):
-            return NO_HELLO
+        if self._state == GREETING and now >= self._greeting_until:
+            return self._no_hello
         if not self.ready:
             return None
         if now >= self._contact.silent_at(timeout):
@@ -165,10 +199,15 @@ class Session(Asking):
             at = min(at, self._later[0][0])
         if self._state == OFFLINE:
             return min(at, self.dialing.at)
-        contact, timeout = self._contact, self.config.timeout
         if self._state == GREETING:
-            return min(at, after(contact.heard_at, timeout))
+            return min(at, self._greeting_until)
+        contact, timeout = self._contact, self.config.timeout
         return min(at, contact.silent_at(timeout), contact.ping_at(self._held.offline_ms))
+
+    @property
+    def _greeting_until(self) -> float:
+        delay = 0.0 if self.config.secret is None else WRONG_SECRET_S
+        return after(self._contact.heard_at, self.config.timeout + delay)
 
     # The end.
 
@@ -237,6 +276,12 @@ class Session(Asking):
 
     # Messages.
 
+    def _identify(self, secret: Secret, private: bool) -> None:
+        if not private:
+            raise BadRequest(PLAIN)
+        self._shown = secret.read()
+        self._identify_msgid = self._exchange.request("identify", [self._shown])
+
     def _hello(self, now: float) -> None:
         params: List[Any] = [PROTOCOL, self.config.namespace, self.config.client_id]
         options: Dict[str, Any] = {"lost": True} if self._with_options else {}
@@ -260,6 +305,8 @@ class Session(Asking):
         _, msgid, error, result = message[:4]
         if error is not None and array("an error", error, 3)[0] == MALFORMED:
             return str(error_of(error))
+        if msgid == self._identify_msgid:
+            return self._identify_answered(error, result, now)
         if self._state == GREETING and msgid == self._hello_msgid:
             return self._hello_answered(error, result, now)
         call = self._calls.in_flight(msgid)
@@ -271,24 +318,34 @@ class Session(Asking):
         self._useful = True
         return None
 
+    def _identify_answered(self, error: Any, result: Any, now: float) -> Optional[str]:
+        self._identify_msgid = 0
+        if error is None:
+            self._identity = text("a name", array("identify", result, 3)[0])
+            return None
+        if error[0] == UNKNOWN_METHOD:
+            return None  # An older server lets everybody in.
+        return self._greeting_refused("identify", error, now)
+
     def _hello_answered(self, error: Any, result: Any, now: float) -> Optional[str]:
         if error is not None:
-            refusal = error_of(error)
             if error[0] == BAD_PARAMS and self._with_options:
                 self._with_options = False
                 self._hello(now)
                 return None
-            return self._hello_refused(refusal, now)
+            return self._greeting_refused("hello", error, now)
         parts = array("hello", result, 4)
         text("the version", parts[0])
         session, online, resumed = (uint("hello", part) for part in parts[1:4])
         self._sessions_online = online
         self._state = READY
         self._down = False
+        self._denied = None
         self._contact.heard(now)
         self._contact.answered(self._hello_at)
         self._counts["connects"] += 1
-        logger.info("connected to %s, session %d, %d tokens", self.dialing.name, session, resumed)
+        name = self.dialing.name + (f" as {self._identity!r}" if self._identity else "")
+        logger.info("connected to %s, session %d, %d tokens", name, session, resumed)
         fewer = resumed < len(self._held)
         if resumed == 0:
             self.lose_all(None, now)
@@ -300,17 +357,33 @@ class Session(Asking):
             self._send(call, now)
         return None
 
-    def _hello_refused(self, error: Error, now: float) -> str:
+    def _greeting_refused(self, method: str, answer: Any, now: float) -> str:
         """Calls that wait fail at once if the client itself is at fault."""
-        refusal = f"hello refused: {error}"
-        if not isinstance(error, BadRequest):
-            return refusal
+        error = error_of(answer)
+        refusal = f"{method} refused: {error}"
+        if self._shown:
+            refusal = refusal.replace(self._shown, "...")
+        if isinstance(error, PermissionDenied):
+            return self._deny(PermissionDenied(refusal, code=error.code), now)
+        if isinstance(error, BadRequest):
+            self._end_queue(BadRequest(refusal, code=error.code), now)
+        return refusal
+
+    def _deny(self, error: BadRequest, now: float) -> str:
+        """No fallback may let a call pass since its caller is refused."""
+        denial = type(error)(f"{self.dialing.name}: {error}", code=error.code)
+        if self._denied is None:
+            logger.warning("not let in, so calls end at once: %s", denial)
+        self._denied = denial
+        self._end_queue(denial, now)
+        return str(error)
+
+    def _end_queue(self, error: BadRequest, now: float) -> None:
         for call in self._calls.take_queue():
             if call.persistent or isinstance(call, RuleCall):
                 self._calls.queue(call)
             else:
-                self._fail(call, BadRequest(refusal, code=error.code), now)
-        return refusal
+                self._fail(call, again(error), now)
 
     def _told_lost(self, token_id: Any, flow_id: Any, reason: Any, now: float) -> None:
         held = self._held.find(uint("token_id", token_id))

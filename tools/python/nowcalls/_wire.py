@@ -19,7 +19,8 @@ UINT_MAX, INT_MAX = 2**64 - 1, 2**63 - 1
 USUAL_PORT = "the token port of a nowcalls-server is usually 18730"
 # What a peer speaks that begins so.
 _OTHERS = (
-    *((b"HTTP/", "HTTP"), (b"\x15\x03", "TLS")),
+    (b"HTTP/", "HTTP"),
+    (b"\x15\x03", "TLS; so must the client (tls=True), if that is a nowcalls-server"),
     *((b"SSH-", "SSH"), (b"-ERR", "Redis's protocol")),
 )
 
@@ -133,6 +134,8 @@ def _message(message: Any) -> List[Any]:
         text("method", message[1])
         array("params", message[2])
         return message
+    if type(message) is list and message[:1] == [0]:  # Perhaps with the secret.
+        raise Wrong("it sends requests back")
     raise _fail("a message", message)
 
 

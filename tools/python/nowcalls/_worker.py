@@ -14,19 +14,24 @@ import os
 import random
 import selectors
 import socket
+import ssl
 import threading
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from . import _clock, _fork
+from . import _clock, _fork, _tls
 from ._config import Address, Config
+from ._errors import BadRequest
 from ._held import Grip, Held
 from ._permit import BasePermit
+from ._secret import stays_here
 from ._session import Session
+from ._tls import Tls
 
 logger = logging.getLogger("nowcalls")
 
 READ_BYTES = 64 * 1024
+NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 # Timers stand still while the machine sleeps; the clock of tokens does not.
 HELD_SLEEP_MAX_S = 1.0
 SLEEP_MAX_S = 60.0
@@ -49,6 +54,7 @@ class Worker:
         self._make_permit = make_permit
         self._tell_lost = tell_lost
         self._timeout = config.timeout
+        self._tls = config.tls
         number = 0 if config.rejoin else _fork.instance()
         self._session = Session(config, self._permit_of, _clock.now(), random.uniform, number)
         self._commands: Deque[Command] = deque()
@@ -231,10 +237,8 @@ class Worker:
         try:
             sent = self._sock.send(output)
             del output[:sent]
-        except BlockingIOError:
-            pass
         except OSError:
-            pass  # Reading meets the same error.
+            pass  # Full; or broken, and reading meets the same error.
 
     def _watch_writes(self) -> None:
         if self._sock is None or self._watching_writes == bool(self._session.output):
@@ -249,13 +253,21 @@ class Worker:
                 pass
 
     def _read(self) -> None:
+        """Reads until nothing is left that select(2) would not see: TLS reads ahead."""
+        sock = self._sock
+        while self._sock is sock:
+            self._read_once()
+            if not isinstance(sock, ssl.SSLSocket) or self._sock is None or not sock.pending():
+                return
+
+    def _read_once(self) -> None:
         assert self._sock is not None
         try:
             data = self._sock.recv(READ_BYTES)
-        except BlockingIOError:
+        except NOT_YET:
             return
         except OSError as error:
-            data, reason = b"", self._session.end_of_connection(error.strerror or str(error))
+            data, reason = b"", self._session.end_of_connection(_tls.why(error))
         else:
             reason = self._session.end_of_connection()
         broken = self._session.received(data, _clock.now()) if data else reason
@@ -268,7 +280,9 @@ class Worker:
         self._sock = sock
         self._watching_writes = False
         self._selector.register(sock, selectors.EVENT_READ)
-        self._session.connected(now)
+        refusal = self._session.connected(now, self._tls is not None or stays_here(sock))
+        if refusal is not None:
+            self._detach(refusal)
 
     def _detach(self, reason: str) -> None:
         if self._sock is None:
@@ -289,7 +303,7 @@ class Worker:
             lookup = self._lookups.get(address)
             if lookup is None or lookup.failed:
                 lookup = self._lookups[address] = _Lookup(address, self._wake)
-            self._dial = _Dial(lookup, now, session.connect_timeout)
+            self._dial = _Dial(lookup, now, session.connect_timeout, self._tls)
         sock = self._dial.step(now, self._selector)
         if sock is None and self._dial.failure is None:
             return
@@ -309,6 +323,7 @@ class _Lookup:
         self.found: List[Any] = []
         self.failure: Optional[str] = None
         self.done = False
+        self.host = address[0]
         self._address = address
         self._wake = wake
         try:
@@ -335,15 +350,18 @@ class _Lookup:
 
 
 class _Dial:
-    """One attempt to connect. Each address of the name has its share of what is left of the time,
-    so one that drops packets does not eat that of the next."""
+    """One attempt to connect, and to shake hands if TLS is wanted. Each address of the name has its
+    share of what is left of the time, so one that drops packets does not eat that of the next."""
 
-    def __init__(self, lookup: _Lookup, now: float, timeout: float) -> None:
+    def __init__(
+        self, lookup: _Lookup, now: float, timeout: float, tls: Optional[Tls] = None
+    ) -> None:
         self.lookup = lookup
         self.until = now + timeout
         self.failure: Optional[str] = None
         self.sock: Optional[socket.socket] = None
         self._timeout = timeout
+        self._tls = tls
         self._end = 0.0
         self._left: Optional[List[Any]] = None
         self._why = "no address"
@@ -361,15 +379,16 @@ class _Dial:
             self._left = list(self.lookup.found)
             self._end = now + self._timeout
         if self.sock is not None:
-            code = self._state_of(self.sock, now)
-            if code == errno.EINPROGRESS:
-                return None
-            sock, self.sock = self.sock, None
-            selector.unregister(sock)
-            if code == 0:
+            try:
+                if not self._advance(now, selector):
+                    return None
+            except (OSError, ValueError, BadRequest) as error:
+                self._why = _tls.why(error, isinstance(self.sock, ssl.SSLSocket))
+                self.close(selector)
+            else:
+                selector.unregister(self.sock)
+                sock, self.sock = self.sock, None
                 return sock
-            self._why = os.strerror(code)
-            sock.close()
         while self._left:
             share = max(0.0, self._end - now) / len(self._left)
             family, kind, protocol, _, where = self._left.pop(0)
@@ -380,9 +399,7 @@ class _Dial:
             except (OSError, OverflowError) as error:
                 self._why = str(error)
                 continue
-            if code == 0:
-                return sock
-            if code in (errno.EINPROGRESS, errno.EWOULDBLOCK):
+            if code in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
                 self.sock, self.until = sock, now + share
                 selector.register(sock, selectors.EVENT_WRITE)
                 return None
@@ -393,8 +410,45 @@ class _Dial:
 
     def close(self, selector: selectors.BaseSelector) -> None:
         if self.sock is not None:
-            selector.unregister(self.sock)
+            if self.sock.fileno() >= 0:
+                selector.unregister(self.sock)
             self.sock.close()
+            self.sock = None
+
+    def _advance(self, now: float, selector: selectors.BaseSelector) -> bool:
+        """Whether the socket is ready for use. Raises OSError or BadRequest if it never will be."""
+        assert self.sock is not None
+        if not isinstance(self.sock, ssl.SSLSocket):
+            code = self._state_of(self.sock, now)
+            if code not in (0, errno.EINPROGRESS):
+                raise OSError(code, os.strerror(code))
+            if code == errno.EINPROGRESS or self._tls is None:
+                return code == 0
+            self._begin_tls(self._tls, selector)
+        return self._shake(now, selector)
+
+    def _begin_tls(self, tls: Tls, selector: selectors.BaseSelector) -> None:
+        assert self.sock is not None
+        context, name = tls.context(), tls.name_for(self.lookup.host)
+        selector.unregister(self.sock)
+        # The plain socket has no descriptor any more, whether or not this raises.
+        self.sock = context.wrap_socket(
+            self.sock, server_hostname=name, do_handshake_on_connect=False
+        )
+        selector.register(self.sock, selectors.EVENT_READ)
+
+    def _shake(self, now: float, selector: selectors.BaseSelector) -> bool:
+        assert isinstance(self.sock, ssl.SSLSocket)
+        try:
+            self.sock.do_handshake()
+            return True
+        except ssl.SSLWantReadError:
+            selector.modify(self.sock, selectors.EVENT_READ)
+        except ssl.SSLWantWriteError:
+            selector.modify(self.sock, selectors.EVENT_WRITE)
+        if now >= self.until:
+            raise TimeoutError("the TLS handshake timed out; does it speak TLS?")
+        return False
 
     def _state_of(self, sock: socket.socket, now: float) -> int:
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

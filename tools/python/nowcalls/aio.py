@@ -46,7 +46,9 @@ from ._errors import BadRequest, Error, OutcomeUnknown, Unavailable
 from ._held import HELD, Held, KeepMode, Param
 from ._link import Link
 from ._permit import BasePermit, outcome_of
+from ._secret import SecretSetting
 from ._session import Session
+from ._tls import Path, TlsSetting
 
 logger = logging.getLogger("nowcalls")
 
@@ -103,6 +105,11 @@ class Client:
         local_levels: Optional[Mapping[int, int]] = None,
         exclusive: bool = False,
         rejoin: bool = False,
+        tls: TlsSetting = None,
+        tls_certificate: Optional[Path] = None,
+        tls_key: Optional[Path] = None,
+        tls_server_name: Optional[str] = None,
+        secret: SecretSetting = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> None:
         self._config = make_config(
@@ -115,6 +122,11 @@ class Client:
             local_levels,
             exclusive,
             rejoin,
+            tls,
+            tls_certificate,
+            tls_key,
+            tls_server_name,
+            secret,
         )
         self.on_lost = on_lost
         self._closed = False
