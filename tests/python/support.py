@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -219,35 +220,56 @@ class ScriptedServer:
     """Takes one connection after the other, and answers each request with what `answer` returns.
 
     answer(method, params): a list [error, result], or None for no answer.
+    tls: what its connections speak; `sock` is the latest.
     """
 
-    def __init__(self, answer: Callable[[str, List[Any]], Optional[List[Any]]]) -> None:
+    def __init__(
+        self,
+        answer: Callable[[str, List[Any]], Optional[List[Any]]],
+        tls: Optional[ssl.SSLContext] = None,
+    ) -> None:
         self._answer = answer
+        self.tls = tls
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sock: Optional[socket.socket] = None
+        self.sock: Optional[socket.socket] = None
         self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def notify(self, method: str, *params: Any) -> None:
-        assert self._sock is not None
-        self._sock.sendall(msgpack.packb([2, method, list(params)]))
+        assert self.sock is not None
+        self.sock.sendall(msgpack.packb([2, method, list(params)]))
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
-        if self._sock is not None:
+        if self.sock is not None:
             with contextlib.suppress(OSError):
-                self._sock.shutdown(socket.SHUT_RDWR)
+                self.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
+
+    @staticmethod
+    def _shake(sock: ssl.SSLSocket) -> bool:
+        try:
+            sock.do_handshake()
+        except ssl.SSLError:  # A reset would overtake the alert that says why.
+            sock.shutdown(socket.SHUT_WR)
+            while sock.recv(65536):
+                pass
+            return False
+        return True
 
     def _serve(self) -> None:
         while True:
             try:
-                self._sock, _ = self._listener.accept()
+                self.sock, _ = self._listener.accept()
             except OSError:
                 return
-            with self._sock as sock, contextlib.suppress(OSError):
+            if self.tls is not None:
+                self.sock = self.tls.wrap_socket(self.sock, True, do_handshake_on_connect=False)
+            with self.sock as sock, contextlib.suppress(OSError):
+                if isinstance(sock, ssl.SSLSocket) and not self._shake(sock):
+                    continue
                 unpacker = msgpack.Unpacker()
                 while True:
                     data = sock.recv(65536)
