@@ -26,13 +26,13 @@
 #include "nowcalls_version.h"
 #include "recovery/machine_clock.h"
 #include "recovery/recovery.h"
-#include "server/access/access_file_watch.h"
 #include "server/config/files.h"
 #include "server/log/logging.h"
 #include "server/loop/address_hold.h"
 #include "server/loop/listener.h"
-#include "server/loop/tls_port.h"
 #include "server/port_file.h"
+#include "server/security/access_file_watch.h"
+#include "server/security/tls_port.h"
 #include "server/server.h"
 #include "server/service_manager.h"
 #include "server/system.h"
@@ -245,13 +245,16 @@ std::optional<web::Https> HttpsOf(const ServerConfig& config, const TlsContext& 
   return web::Https{std::move(pem.certificate), std::move(pem.key), config.tls.version};
 }
 
-// `web` may be null.
-void FollowCertificate(Server* server, web::Web* web) {
+// HTTP shows the certificate and asks the principals of the token port. `web` may be null.
+void LetFollow(Server* server, web::Web* web) {
   if (web == nullptr) return;
   server->WhenCertificateReplaced([web](const net::TlsServer& tls) {
     const net::TlsServer::Pem pem = tls.pem();
     const Status replaced = web->SetCertificate(pem.certificate, pem.key);
     if (!replaced.ok()) LogAt(Severity::kWarn, replaced.message() + "; HTTPS shows that of before");
+  });
+  server->WhenAccessReplaced([web](const AccessListPtr& list) {
+    if (list != nullptr) web->SetAccess(access::Gate(list));
   });
 }
 
@@ -390,8 +393,8 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
         return (*store)->Close();
       },
       &board, std::move(again), options.additions, *tls);
+  LetFollow(&server, web.get());
   server.PutAccessInForce(*std::move(access));
-  FollowCertificate(&server, web.get());
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());

@@ -82,8 +82,11 @@ Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledg
       rules_(&config_, &engine_, clock, &ledger->rule_sources),
       access_(
           config.access_file,
-          [this](const AccessListPtr& list) { engine_.SetAccess(access::Gate(list)); },
-          [this](LogLevel level, LogTopic topic, const std::string& text, const LogFields& fields) {
+          [this](const AccessListPtr& list) {
+            engine_.SetAccess(access::Gate(list));
+            if (access_replaced_) access_replaced_(list);
+          },
+          [this](Severity level, LogTopic topic, const std::string& text, const LogFields& fields) {
             log_.Write(level, topic, text, fields, Now());
           }),
       config_watch_(

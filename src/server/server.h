@@ -25,7 +25,6 @@
 #include "node/turn.h"
 #include "nowcalls/status.h"
 #include "recovery/recovery.h"
-#include "server/access/access_file_watch.h"
 #include "server/additions.h"
 #include "server/commit/commit_pump.h"
 #include "server/config/config.h"
@@ -34,9 +33,10 @@
 #include "server/loop/listener.h"
 #include "server/loop/loop_hooks.h"
 #include "server/loop/peers.h"
-#include "server/loop/tls_port.h"
 #include "server/rules/configured_rules.h"
 #include "server/rules/rule_files.h"
+#include "server/security/access_file_watch.h"
+#include "server/security/tls_port.h"
 #include "server/service_manager.h"
 #include "server/threads/backups.h"
 #include "server/threads/scan_thread.h"
@@ -74,6 +74,10 @@ class Server final : public engine::Driver, private node::Io {
   // As TlsPort::WhenReplaced. REQUIRES: before Start.
   void WhenCertificateReplaced(std::function<void(const net::TlsServer& tls)> taken) {
     tls_.WhenReplaced(std::move(taken));
+  }
+  // `taken` runs with each list that is put in force. REQUIRES: before PutAccessInForce.
+  void WhenAccessReplaced(std::function<void(const AccessListPtr& list)> taken) {
+    access_replaced_ = std::move(taken);
   }
 
   // Handles signals and accepts, once Run runs.
@@ -143,6 +147,7 @@ class Server final : public engine::Driver, private node::Io {
   std::optional<ScanThread> scans_;  // None before Start.
   Backups backups_;
   ConfiguredRules rules_;
+  std::function<void(const AccessListPtr& list)> access_replaced_;
   AccessFileWatch access_;
   ConfigWatch config_watch_;
 

@@ -25,7 +25,7 @@
 #include "server/log/server_log.h"
 #include "server/loop/listener.h"
 #include "server/loop/peer_socket.h"
-#include "server/loop/tls_port.h"
+#include "server/security/tls_port.h"
 
 namespace nowcalls::server {
 

@@ -26,9 +26,9 @@
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "server/config/config.h"
+#include "server/files/directory_watches.h"
+#include "server/files/file_look.h"
 #include "server/log/log_line.h"
-#include "server/loop/directory_watches.h"
-#include "server/rules/rule_file_look.h"
 
 namespace nowcalls::server {
 

@@ -1,6 +1,6 @@
 // The access file while a server runs: good changes come into force, others keep the list of
 // before, and the log says so once.
-#include "server/access/access_file_watch.h"
+#include "server/security/access_file_watch.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -37,8 +37,8 @@ class WatchedAccess {
           names_.clear();
           for (const auto& entry : applied->entries()) names_ += entry.principal.name;
         },
-        [this](LogLevel level, LogTopic topic, const std::string& line, const LogFields&) {
-          log_ += std::string(LogLevelName(level)) + (topic == LogTopic::kAct ? " act " : " ") +
+        [this](Severity level, LogTopic topic, const std::string& line, const LogFields&) {
+          log_ += std::string(SeverityName(level)) + (topic == LogTopic::kAct ? " act " : " ") +
                   line + "\n";
         },
         FileWatchOptions{.settle_ms = 5, .settle_ms_max = 50, .poll_ms = 20, .idle_look_ms = 20});
@@ -152,7 +152,7 @@ TEST_CASE("without an access file nothing is watched") {
   TestLoop loop;
   AccessFileWatch none(
       "", [](const AccessListPtr&) { FAIL("applied"); },
-      [](LogLevel, LogTopic, const std::string&, const LogFields&) {});
+      [](Severity, LogTopic, const std::string&, const LogFields&) {});
   none.PutInForce(nullptr);
   none.Start(loop.get());
   none.ReadNow();

@@ -1,4 +1,4 @@
-#include "server/loop/directory_watches.h"
+#include "server/files/directory_watches.h"
 
 #include <iterator>
 

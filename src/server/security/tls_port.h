@@ -3,8 +3,8 @@
 // Thread: loop. Files are read again when they change, and on demand: later connections get the new
 // certificate, earlier ones keep theirs. Files that cannot be used change nothing, and the log says
 // why. From kWarnDays before the certificate's end a line a day warns.
-#ifndef NOWCALLS_SERVER_LOOP_TLS_PORT_H_
-#define NOWCALLS_SERVER_LOOP_TLS_PORT_H_
+#ifndef NOWCALLS_SERVER_SECURITY_TLS_PORT_H_
+#define NOWCALLS_SERVER_SECURITY_TLS_PORT_H_
 
 #include <uv.h>
 
@@ -20,7 +20,7 @@
 #include "net/tls.h"
 #include "nowcalls/status.h"
 #include "server/config/config.h"
-#include "server/loop/watched_files.h"
+#include "server/files/watched_files.h"
 
 namespace nowcalls::server {
 
@@ -77,4 +77,4 @@ class TlsPort {
 
 }  // namespace nowcalls::server
 
-#endif  // NOWCALLS_SERVER_LOOP_TLS_PORT_H_
+#endif  // NOWCALLS_SERVER_SECURITY_TLS_PORT_H_

@@ -1,8 +1,8 @@
 // AccessFileWatch: the access file while the server runs. What is wrong keeps the list of before.
 //
 // Thread: loop.
-#ifndef NOWCALLS_SERVER_ACCESS_ACCESS_FILE_WATCH_H_
-#define NOWCALLS_SERVER_ACCESS_ACCESS_FILE_WATCH_H_
+#ifndef NOWCALLS_SERVER_SECURITY_ACCESS_FILE_WATCH_H_
+#define NOWCALLS_SERVER_SECURITY_ACCESS_FILE_WATCH_H_
 
 #include <uv.h>
 
@@ -14,8 +14,8 @@
 #include "base/log_record.h"
 #include "nowcalls/status.h"
 #include "server/config/config.h"
+#include "server/files/file_watch.h"
 #include "server/log/log_line.h"
-#include "server/loop/file_watch.h"
 
 namespace nowcalls::server {
 
@@ -28,7 +28,7 @@ class AccessFileWatch {
  public:
   // Puts a list in force.
   using Apply = std::function<void(const AccessListPtr& list)>;
-  using Log = std::function<void(LogLevel level, LogTopic topic, const std::string& text,
+  using Log = std::function<void(Severity level, LogTopic topic, const std::string& text,
                                  const LogFields& fields)>;
 
   // An empty `file` is not watched.
@@ -58,4 +58,4 @@ class AccessFileWatch {
 
 }  // namespace nowcalls::server
 
-#endif  // NOWCALLS_SERVER_ACCESS_ACCESS_FILE_WATCH_H_
+#endif  // NOWCALLS_SERVER_SECURITY_ACCESS_FILE_WATCH_H_

@@ -2,8 +2,8 @@
 //
 // Thread: loop. A directory that is removed or replaced calls back with its own name; Watch with
 // the new identity replaces the dead watch.
-#ifndef NOWCALLS_SERVER_LOOP_DIRECTORY_WATCHES_H_
-#define NOWCALLS_SERVER_LOOP_DIRECTORY_WATCHES_H_
+#ifndef NOWCALLS_SERVER_FILES_DIRECTORY_WATCHES_H_
+#define NOWCALLS_SERVER_FILES_DIRECTORY_WATCHES_H_
 
 #include <uv.h>
 
@@ -57,4 +57,4 @@ class DirectoryWatches {
 
 }  // namespace nowcalls::server
 
-#endif  // NOWCALLS_SERVER_LOOP_DIRECTORY_WATCHES_H_
+#endif  // NOWCALLS_SERVER_FILES_DIRECTORY_WATCHES_H_

@@ -3,8 +3,8 @@
 // Thread: loop; files are looked at and read on libuv's workers, one look at a time. Content decides
 // whether a file has changed. Directories without a watch are looked at every poll_ms, all others
 // every idle_look_ms.
-#ifndef NOWCALLS_SERVER_LOOP_WATCHED_FILES_H_
-#define NOWCALLS_SERVER_LOOP_WATCHED_FILES_H_
+#ifndef NOWCALLS_SERVER_FILES_WATCHED_FILES_H_
+#define NOWCALLS_SERVER_FILES_WATCHED_FILES_H_
 
 #include <uv.h>
 
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "server/loop/directory_watches.h"
-#include "server/rules/rule_file_look.h"
+#include "server/files/directory_watches.h"
+#include "server/files/file_look.h"
 
 namespace nowcalls::server {
 
@@ -77,4 +77,4 @@ class WatchedFiles {
 
 }  // namespace nowcalls::server
 
-#endif  // NOWCALLS_SERVER_LOOP_WATCHED_FILES_H_
+#endif  // NOWCALLS_SERVER_FILES_WATCHED_FILES_H_

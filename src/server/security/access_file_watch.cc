@@ -1,4 +1,4 @@
-#include "server/access/access_file_watch.h"
+#include "server/security/access_file_watch.h"
 
 #include <utility>
 #include <vector>
@@ -31,7 +31,7 @@ AccessFileWatch::AccessFileWatch(const std::string& file, Apply apply, Log log,
             return [this, read = access::AccessList::Read(file)](bool asked) { Take(read, asked); };
           },
           [this](const std::string& directory, const std::string& why) {
-            log_(LogLevel::kWarn, LogTopic::kServer,
+            log_(Severity::kWarn, LogTopic::kServer,
                  "cannot watch " + directory + " (" + why +
                      "); the access file there is looked at every few seconds instead",
                  {{"reason", why}});
@@ -54,7 +54,7 @@ void AccessFileWatch::Take(const Result<AccessListPtr>& read, bool asked) {
   const bool told = std::exchange(trouble_, trouble) == trouble;
   if (!read.ok()) {
     if (told && !asked) return;
-    return log_(LogLevel::kError, LogTopic::kServer,
+    return log_(Severity::kError, LogTopic::kServer,
                 "access file: " + trouble + "; the principals of before stay",
                 {{"file", file_}, {"reason", trouble}});
   }
@@ -67,7 +67,7 @@ void AccessFileWatch::Take(const Result<AccessListPtr>& read, bool asked) {
 }
 
 void AccessFileWatch::Tell(const std::string& more) {
-  log_(LogLevel::kInfo, LogTopic::kAct,
+  log_(Severity::kInfo, LogTopic::kAct,
        "access file " + file_ + ": " + Counted(in_force_->entries().size(), "principal") + more,
        {{"file", file_}});
 }

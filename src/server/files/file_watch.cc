@@ -1,4 +1,4 @@
-#include "server/loop/file_watch.h"
+#include "server/files/file_watch.h"
 
 #include <algorithm>
 #include <map>

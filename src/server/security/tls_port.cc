@@ -1,4 +1,4 @@
-#include "server/loop/tls_port.h"
+#include "server/security/tls_port.h"
 
 #include <algorithm>
 #include <chrono>

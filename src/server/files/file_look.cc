@@ -1,4 +1,4 @@
-#include "server/rules/rule_file_look.h"
+#include "server/files/file_look.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 // LookAtFile: one look at a rule file: content, whether it rests, where a change would show.
 //
 // Thread: any; blocking, but pipes are not read.
-#ifndef NOWCALLS_SERVER_RULES_RULE_FILE_LOOK_H_
-#define NOWCALLS_SERVER_RULES_RULE_FILE_LOOK_H_
+#ifndef NOWCALLS_SERVER_FILES_FILE_LOOK_H_
+#define NOWCALLS_SERVER_FILES_FILE_LOOK_H_
 
 #include <compare>
 #include <cstdint>
@@ -66,4 +66,4 @@ FileLook LookAtFile(const std::string& path, const std::optional<FileSignature>&
 
 }  // namespace nowcalls::server
 
-#endif  // NOWCALLS_SERVER_RULES_RULE_FILE_LOOK_H_
+#endif  // NOWCALLS_SERVER_FILES_FILE_LOOK_H_

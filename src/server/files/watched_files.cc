@@ -1,4 +1,4 @@
-#include "server/loop/watched_files.h"
+#include "server/files/watched_files.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,8 +3,8 @@
 // Thread: loop; looks and `read` run on libuv's workers, one at a time. Files without a watch are
 // looked at every poll_ms, all others every idle_look_ms. Start reads once: the files may have
 // changed since the process began.
-#ifndef NOWCALLS_SERVER_LOOP_FILE_WATCH_H_
-#define NOWCALLS_SERVER_LOOP_FILE_WATCH_H_
+#ifndef NOWCALLS_SERVER_FILES_FILE_WATCH_H_
+#define NOWCALLS_SERVER_FILES_FILE_WATCH_H_
 
 #include <uv.h>
 
@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "server/loop/directory_watches.h"
-#include "server/rules/rule_file_look.h"
+#include "server/files/directory_watches.h"
+#include "server/files/file_look.h"
 
 namespace nowcalls::server {
 
@@ -94,4 +94,4 @@ class FileWatch {
 
 }  // namespace nowcalls::server
 
-#endif  // NOWCALLS_SERVER_LOOP_FILE_WATCH_H_
+#endif  // NOWCALLS_SERVER_FILES_FILE_WATCH_H_
