@@ -260,7 +260,8 @@ void LetFollow(Server* server, web::Web* web) {
 
 // HTTP answers from here on, also while the ledger is being loaded. `config` outlives it.
 Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> figures,
-                const TlsContext& tls, const web::Board& board, std::unique_ptr<web::Web>* web) {
+                const TlsContext& tls, const AccessListPtr& access, const web::Board& board,
+                std::unique_ptr<web::Web>* web) {
   if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
   const web::WebOptions options{
       .listen = config.http,
@@ -269,6 +270,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
       .sentinel = config.sentinel,
       .tls = HttpsOf(config, tls),
       .takes_plain = [&config](const net::Peer& peer) { return MayBePlain(config, peer); },
+      .gate = access::Gate(access),
       .metrics_open = config.http_metrics_open,
       .log =
           [](bool problem, const std::string& line) {
@@ -368,7 +370,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   const std::span<const wire::FigureInfo> figures = engine::FigureInfos();
   web::Board board;
   std::unique_ptr<web::Web> web;
-  NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, *tls, board, &web));
+  NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, *tls, *access, board, &web));
   // Only now: a server of another ledger that has the address may own this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
