@@ -56,14 +56,20 @@ std::string DescribeTls(const net::TlsServer& tls) {
 }
 
 TlsPort::TlsPort(const ServerConfig* config, TlsContext tls, engine::TlsCounters* counters,
-                 const WatchedFilesOptions& options)
+                 const FileWatchOptions& options)
     : config_(config),
       counters_(counters),
       tls_(std::move(tls)),
       files_(
           FilesOf(config->tls),
-          [this, files = config->tls](WatchedFiles::Why why) -> WatchedFiles::Deliver {
-            return [this, why, read = net::TlsServer::Load(files)] { Take(read, why); };
+          [this, files = config->tls]() -> FileWatch::Take {
+            return [this, read = net::TlsServer::Load(files)](bool asked) { Take(read, asked); };
+          },
+          [](const std::string& directory, const std::string& why) {
+            LogAt(Severity::kWarn,
+                  "cannot watch " + directory + " (" + why +
+                      "); the files of TLS there are looked at every few seconds instead",
+                  {{"reason", why}});
           },
           options) {
   if (on()) counters_->certificate_ends_at_s = tls_->ends_at_s();
@@ -107,8 +113,8 @@ void TlsPort::StopWatching() {
 }
 
 // A certificate and a key that do not belong together are often one file that is written later.
-void TlsPort::Take(const Result<TlsContext>& read, WatchedFiles::Why why) {
-  const bool asked = why == WatchedFiles::Why::kAsked;
+void TlsPort::Take(const Result<TlsContext>& read, bool asked) {
+  const bool first = !std::exchange(read_before_, true);
   if (!read.ok()) {
     const std::string& what = read.status().message();
     if (std::exchange(trouble_, what) == what && !asked) return;
@@ -123,7 +129,7 @@ void TlsPort::Take(const Result<TlsContext>& read, WatchedFiles::Why why) {
   counters_->certificate_ends_at_s = tls_->ends_at_s();
   if (when_replaced_) when_replaced_(*tls_);
   // The first read finds what the start has found, mostly.
-  if (why == WatchedFiles::Why::kFirst && !other) return;
+  if (first && !asked && !other) return;
   LogAt(Severity::kInfo, "loaded " + config_->tls.certificate + ": " + DescribeTls(*tls_) +
                              "; it is for connections from now on");
   warned_s_ = 0;

@@ -20,7 +20,7 @@
 #include "net/tls.h"
 #include "nowcalls/status.h"
 #include "server/config/config.h"
-#include "server/files/watched_files.h"
+#include "server/files/file_watch.h"
 
 namespace nowcalls::server {
 
@@ -41,7 +41,7 @@ class TlsPort {
 
   // `config` and `counters` outlive it.
   TlsPort(const ServerConfig* config, TlsContext tls, engine::TlsCounters* counters,
-          const WatchedFilesOptions& options = {});
+          const FileWatchOptions& options = {});
 
   // Of a connection that was accepted. REQUIRES: of TCP.
   std::unique_ptr<net::Channel> MakeChannel(const net::Peer& peer) const;
@@ -61,14 +61,15 @@ class TlsPort {
   bool idle() const { return files_.idle(); }
 
  private:
-  void Take(const Result<TlsContext>& read, WatchedFiles::Why why);
+  void Take(const Result<TlsContext>& read, bool asked);
   void WarnOfEnd();
 
   const ServerConfig* const config_;
   engine::TlsCounters* const counters_;
   TlsContext tls_;
-  WatchedFiles files_;
+  FileWatch files_;
   std::function<void(const net::TlsServer& tls)> when_replaced_;
+  bool read_before_ = false;
   std::string trouble_;  // Of the last read, as logged.
   int64_t warned_s_ = 0;
   uv_timer_t timer_{};
