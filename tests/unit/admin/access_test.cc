@@ -182,7 +182,7 @@ TEST_CASE("a change that is refused leaves the access file alone, and prints no 
           file + " has a principal 'a' already");
   refused({"add", "b", "--role", "client", "--network", "::1/128", "--access", file},
           file +
-              ":9: principal 'b': networks: '::1/128' is that of principal 'a', too; it can "
+              ":10: principal 'b': networks: '::1/128' is that of principal 'a', too; it can "
               "belong to one principal only");
   refused({"rotate", "b", "--access", file}, file + " has no principal 'b'");
   CHECK_FALSE(std::filesystem::exists(file + ".new"));
