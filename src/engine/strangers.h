@@ -1,7 +1,7 @@
 // Strangers: bounds connections that the server does not know.
 //
-// Thread: loop. Each has kStrangerMsMax and kStrangerBytesMax each way to become known. Of too many,
-// the oldest of the origin with most is closed.
+// Thread: loop. Each has kStrangerMsMax and kStrangerBytesMax each way to become known. Of too
+// many, the oldest of the origin with most is closed.
 #ifndef NOWCALLS_ENGINE_STRANGERS_H_
 #define NOWCALLS_ENGINE_STRANGERS_H_
 

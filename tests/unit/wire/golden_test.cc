@@ -184,31 +184,6 @@ TEST_CASE("a client's hello is the golden bytes") {
   });
 }
 
-TEST_CASE("identify is the golden bytes, both ways") {
-  using Out = OutputBuffer;
-  constexpr char kSecret[] = "wJalr-XUtnF-EMI";
-  CheckBytes(Requests(), "identify", [&](Out* o) { EncodeIdentifyRequest(34, kSecret, o); });
-  CheckBytes(Requests(), "identify_as_whom", [](Out* o) { EncodeIdentifyRequest(35, "", o); });
-  RequestError error;
-  IdentifyParams params;
-  REQUIRE(DecodeIdentify(Params("identify", Method::kIdentify), &params, &error));
-  CHECK(params.secret == kSecret);
-  REQUIRE(DecodeIdentify(Params("identify_as_whom", Method::kIdentify), &params, &error));
-  CHECK(params.secret.empty());
-
-  const IdentifyReply known{"checkout", "client", "secret", {{"shop", "shop-*"}}};
-  const IdentifyReply nobody{"", "anybody", "nothing", std::nullopt};
-  CheckBytes(Replies(), "identify", [&](Out* o) { EncodeIdentify(34, known, o); });
-  CheckBytes(Replies(), "identify_of_nobody", [&](Out* o) { EncodeIdentify(35, nobody, o); });
-  const Result<IdentifyReply> read = DecodeIdentifyReply(ResultOf("identify"));
-  REQUIRE(read.ok());
-  CHECK(read->name == "checkout");
-  CHECK(read->role == "client");
-  CHECK(read->proof == "secret");
-  CHECK(read->namespaces == known.namespaces);
-  CHECK_FALSE(DecodeIdentifyReply(ResultOf("identify_of_nobody"))->namespaces.has_value());
-}
-
 TEST_CASE("a client's requests are the golden bytes") {
   using Out = OutputBuffer;
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {

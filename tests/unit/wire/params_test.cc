@@ -494,16 +494,5 @@ TEST_CASE("rules that cannot be JSON are refused") {
         "BAD_PARAMS rules_load: rules cannot be JSON: a value is bin");
 }
 
-TEST_CASE("an identify that is wrong tells nothing of its secret") {
-  RequestError error;
-  IdentifyParams params;
-  const std::string longest(kSecretBytesMax, 's');
-  CHECK(DecodeIdentify(PackArray(longest), &params, &error));
-  CHECK_FALSE(DecodeIdentify(PackArray(longest + "s"), &params, &error));
-  CHECK(error.message == "identify: secret of 257 bytes exceeds 256");
-  CHECK_FALSE(DecodeIdentify(PackArray("secret-1", "secret-2"), &params, &error));
-  CHECK(error.message.find("secret-") == std::string::npos);
-}
-
 }  // namespace
 }  // namespace nowcalls::wire
