@@ -8,6 +8,7 @@
 
 #include "base/near_name.h"
 #include "base/text.h"
+#include "client/security_settings.h"
 #include "net/address.h"
 #include "server/config/config_file.h"
 #include "server/config/files.h"
@@ -195,10 +196,13 @@ Status ApplyEnvironment(const Environment& env, Invocation* invocation) {
 void WarnOfUnknown(const Environment& env, Invocation* invocation) {
   std::vector<std::string> names = {kConfigEnvironment};
   for (const Setting& setting : Settings()) names.push_back(setting.environment());
+  // Variables of the tools.
+  names.insert(names.end(), {"NOWCALLS_SERVER", "NOWCALLS_FORMAT"});
+  for (const client::SecuritySetting& setting : client::kSecuritySettings) {
+    names.emplace_back(setting.variable);
+  }
   // A warning, no error: the environment is not the server's alone.
   for (const auto& [name, value] : env) {
-    // Variables of nowcalls-admin.
-    if (name == "NOWCALLS_SERVER" || name == "NOWCALLS_FORMAT") continue;
     if (value.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
     invocation->warnings.push_back("environment variable " + name + " is no setting and ignored" +
                                    DidYouMean(name, names));
@@ -217,7 +221,9 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
 
 // Whether all of `addresses` may be listened on.
 bool MayListenOn(const ServerConfig& config, const std::vector<net::SocketAddress>& addresses) {
-  return config.insecure_listen || std::all_of(addresses.begin(), addresses.end(), net::IsLoopback);
+  const bool guarded = !config.access_file.empty() && !config.tls.certificate.empty();
+  return guarded || config.insecure_listen ||
+         std::all_of(addresses.begin(), addresses.end(), net::IsLoopback);
 }
 
 // Refuses an address that other machines can reach. `danger`: what they could do there.

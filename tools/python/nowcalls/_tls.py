@@ -13,8 +13,8 @@ from ._errors import BadRequest
 
 ALPN = "nowcalls/1"
 # Of the setting and the environment.
-CERTIFICATE = "tls_certificate or NOWCALLS_TLS_CERT"
-KEY = "tls_key or NOWCALLS_TLS_KEY"
+CERTIFICATE = "tls_certificate or NOWCALLS_TLS_CLIENT_CERT"
+KEY = "tls_key or NOWCALLS_TLS_CLIENT_KEY"
 _PARTIAL_CHAIN = getattr(ssl, "VERIFY_X509_PARTIAL_CHAIN", 0x80000)  # Of OpenSSL; Python 3.10.
 
 Path = Union[str, "os.PathLike[str]"]
@@ -163,8 +163,8 @@ def make_tls(
     if tls is None and not given and not _environment_has_tls():
         return None
     ca = os.environ.get("NOWCALLS_TLS_CA") if tls is None or tls is True else tls
-    certificate = certificate or os.environ.get("NOWCALLS_TLS_CERT")
-    key = key or os.environ.get("NOWCALLS_TLS_KEY")
+    certificate = certificate or os.environ.get("NOWCALLS_TLS_CLIENT_CERT")
+    key = key or os.environ.get("NOWCALLS_TLS_CLIENT_KEY")
     if bool(certificate) != bool(key):
         one, other = (CERTIFICATE, KEY) if certificate else (KEY, CERTIFICATE)
         raise BadRequest(f"{one} is set without {other}; give both, or none")
@@ -184,7 +184,7 @@ def _environment_has_tls() -> bool:
     says = os.environ.get("NOWCALLS_TLS", "")
     if says not in ("", "on", "off"):
         raise BadRequest(f"NOWCALLS_TLS: {says!r} is neither on nor off")
-    files = ("NOWCALLS_TLS_CA", "NOWCALLS_TLS_CERT", "NOWCALLS_TLS_KEY")
+    files = ("NOWCALLS_TLS_CA", "NOWCALLS_TLS_CLIENT_CERT", "NOWCALLS_TLS_CLIENT_KEY")
     return says == "on" or (not says and any(map(os.environ.get, files)))
 
 
