@@ -8,7 +8,7 @@ from unittest import mock
 
 import msgpack
 import nowcalls
-from nowcalls._calls import Ping, RateRequest
+from nowcalls._calls import Acquire, Ping, RateRequest
 from nowcalls._secret import PLAIN, make_secret, stays_here
 from nowcalls._wire import Exchange, Wrong
 from test_session import GRANT, HELLO, Peer
@@ -79,6 +79,29 @@ class IdentifyTest(unittest.TestCase):
             for method, _ in peer.asked():
                 peer.answer(GRANT if method == "acquire" else [[], None])
             self.assertEqual(call.result().token_id, 77)
+            with self.assertLogs("nowcalls", "WARNING"):
+                peer.disconnect()
+                peer.session.connect_failed(peer.now, "Connection refused")
+            call = peer.acquire()
+            self.assertEqual(call.done and call.error is None, fallback != "fail", fallback)
+
+    def test_a_call_that_a_full_server_refused_falls_back_no_more_once_it_is_not_let_in(self):
+        peer = Peer(secret=SECRET, fallback="pass")
+        peer.session.connected(peer.now)
+        peer.asked()
+        peer.answer(IDENTITY, WELCOME)
+        call = peer.submit(Acquire(111, 1, None, None, True))
+        peer.asked()
+        peer.answer([-2, 0, 0, 0, 0, 0, "a later word"])
+        self.assertEqual([method for method, _ in peer.asked()], ["rules_list"])
+        peer.disconnect()
+        peer.session.connected(peer.now)
+        peer.asked()
+        with self.assertLogs("nowcalls", "WARNING"):
+            refuse(peer)
+        with self.assertRaises(nowcalls.Refused) as caught:
+            call.result()
+        self.assertFalse(caught.exception.local)
 
     def test_a_client_without_a_secret_that_hello_refuses_is_not_let_in_either(self):
         peer = Peer(fallback="pass")

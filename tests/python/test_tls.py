@@ -174,7 +174,8 @@ class ServerTest(TlsTest):
 
     def test_what_tls_has_read_ahead_is_read_though_select_does_not_see_it(self):
         server = self.server(self.context())
-        settings = {"tls": authority.file, "timeout": PATIENCE_S, "fallback": "fail"}
+        # A ping, which is due after 10 s of silence, would bring the rest.
+        settings = {"tls": authority.file, "timeout": 5.0, "fallback": "fail"}
         with mock.patch("nowcalls._worker.READ_BYTES", 100):
             row = SyncUse.run(server.address, lambda client: client.flow(1001), **settings)
         self.assertEqual(row, {"name": BIG})
@@ -213,8 +214,12 @@ class ServerTest(TlsTest):
         )
         named = f"localhost:{server.address.split(':')[1]}"
         self.fails(named, "its certificate is not believed: Hostname mismatch")
-        self.fails(server.address, "its certificate is not", tls_server_name="common.test")
         self.assertEqual(self.asked, [])
+
+    def test_a_common_name_is_not_what_a_certificate_is_for(self):
+        server = self.server(self.context("URI:spiffe://prod/tokens"))
+        words = "its certificate is not believed: Hostname mismatch"
+        self.fails(server.address, words, tls_server_name="common.test")
 
     def test_another_name_than_that_of_the_address_may_be_expected(self):
         server = self.server(self.context("DNS:a.test"))
@@ -251,12 +256,12 @@ class ServerTest(TlsTest):
         file = authority.path("renewed.pem")
         shutil.copy(other.file, file)
         settings = {"tls": file, "timeout": PATIENCE_S, "fallback": "local"}
-        with nowcalls.Client(server.address, **settings) as client:
-            with self.assertLogs("nowcalls", "WARNING"):
+        with self.assertLogs("nowcalls", "WARNING"):
+            with nowcalls.Client(server.address, **settings) as client:
                 with self.assertRaisesRegex(nowcalls.Unavailable, "not believed"):
                     client.acquire(1)
-            shutil.copy(authority.file, file)
-            self.assertEqual(client.ping(), 5)
+                shutil.copy(authority.file, file)
+                self.assertEqual(client.ping(), 5)
 
     def test_a_forked_child_leaves_the_tls_connection_to_its_parent(self):
         server = self.server(self.context())
@@ -328,12 +333,41 @@ class SecretTest(TlsTest):
                     self.assertIn(f"{server.address}: {PLAIN}", str(error))
         self.assertEqual(self.asked, [])
 
+    def test_a_client_whose_secret_may_not_leave_dials_on(self):
+        server = self.server()
+        here = []
+        with contextlib.ExitStack() as patches:
+            for module in ("_worker", "_link"):
+                name = f"nowcalls.{module}.stays_here"
+                patches.enter_context(mock.patch(name, lambda _: bool(here)))
+
+            async def use():
+                settings = {"secret": SECRET, "fallback": "pass", "timeout": PATIENCE_S}
+                async with nowcalls.aio.Client(server.address, **settings) as client:
+                    with self.assertRaises(nowcalls.BadRequest):
+                        await client.acquire(1)
+                    here.append(True)
+                    self.assertEqual(await client.ping(), 5)
+
+            with self.assertLogs("nowcalls", "WARNING"):
+                asyncio.run(use())
+            here.clear()
+            settings = {"secret": SECRET, "fallback": "pass", "timeout": PATIENCE_S}
+            with self.assertLogs("nowcalls", "WARNING"):
+                with nowcalls.Client(server.address, **settings) as client:
+                    with self.assertRaises(nowcalls.BadRequest):
+                        client.acquire(1)
+                    here.append(True)
+                    self.assertEqual(client.ping(), 5)
+
     def test_a_wrong_secret_is_no_admission_and_a_mended_one_is_taken_later(self):
         self.refuses = True
         server = self.server(self.context())
         settings = {"tls": authority.file, "secret": SECRET, "timeout": PATIENCE_S}
-        with nowcalls.Client(server.address, fallback="pass", **settings) as client:
+        with contextlib.ExitStack() as ends:
             with self.assertLogs("nowcalls", "WARNING") as logged:
+                client = nowcalls.Client(server.address, fallback="pass", **settings)
+                ends.enter_context(client)
                 for _ in range(2):
                     with self.assertRaisesRegex(nowcalls.PermissionDenied, "the secret is wrong"):
                         client.acquire(1001)
