@@ -89,13 +89,6 @@ void Engine::OnIdentity(ConnectionId id, const net::Peer& peer) {
   impl_->identities.Greet(connection, impl_->batches.now());
 }
 
-void Engine::OnIdentity(ConnectionId id, const net::Peer& peer, Instant now) {
-  impl_->batches.SetNow(now);
-  Connection* connection = impl_->connections.GetUsed(id);
-  connection->peer = peer;
-  connection->principal = impl_->options.identify(peer);
-}
-
 void Engine::OnBytes(ConnectionId id, std::string_view bytes, Instant now) {
   impl_->batches.SetNow(now);
   Connection* connection = impl_->connections.GetUsed(id);
