@@ -135,7 +135,7 @@ Response Api::Parse(const std::string& view, const Request& request, Question* q
   return parsed;
 }
 
-Response Api::Handle(const Request& request, const Reader& reader) {
+Response Api::Handle(const Request& request, const Viewer& reader) {
   constexpr std::string_view kPrefix = "/api/";
   const std::string route =
       request.path.starts_with(kPrefix) ? request.path.substr(kPrefix.size()) : "";
@@ -243,7 +243,7 @@ Response Api::Look(const Snapshot& snapshot, const Question& question, const Req
   return response;
 }
 
-Response Api::Stream(Question question, const Reader& reader) {
+Response Api::Stream(Question question, const Viewer& reader) {
   // The snapshot that was sent last; none yet.
   const auto sent = std::make_shared<std::optional<uint64_t>>();
   return {.status = 200,

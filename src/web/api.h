@@ -42,7 +42,7 @@ class Api {
   Api& operator=(const Api&) = delete;
 
   // A stream ends when its reader may see nothing any more.
-  Response Handle(const Request& request, const Reader& reader);
+  Response Handle(const Request& request, const Viewer& reader);
 
  private:
   // Of a snapshot.
@@ -54,7 +54,7 @@ class Api {
   std::string Answer(const Snapshot& snapshot, const Question& question);
   std::string Write(const Snapshot& snapshot, const Question& question) const;
   Response Look(const Snapshot& snapshot, const Question& question, const Request& request);
-  Response Stream(Question question, const Reader& reader);
+  Response Stream(Question question, const Viewer& reader);
   SnapshotPtr LatestFor(const access::Principal& principal);
   static FlowKey FlowOf(const Snapshot& snapshot, const Question& question);
   // False before the first look at a session.

@@ -17,7 +17,7 @@
 
 namespace nowcalls::web {
 
-struct Reader {
+struct Viewer {
   access::Principal principal{};
   // Streams ask again before each event; nullopt: it may see nothing any more. Empty: as before.
   std::function<std::optional<access::Principal>()> again{};

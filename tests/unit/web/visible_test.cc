@@ -70,7 +70,7 @@ struct ApiOfTwo {
   Api api{&source, &board};
 
   Response Get(const std::string& path, std::map<std::string, std::string> query,
-               Reader reader = {.principal = Of({"shop", "shop-*"})}) {
+               Viewer reader = {.principal = Of({"shop", "shop-*"})}) {
     return api.Handle({.path = path, .query = std::move(query)}, reader);
   }
 };
