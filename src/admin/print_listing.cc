@@ -135,7 +135,12 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kReclaimNamespace:
     case Command::kDrainNamespace:
     case Command::kPurge:
-    case Command::kDrain: break;
+    case Command::kDrain:
+    case Command::kAccessAdd:
+    case Command::kAccessRotate:
+    case Command::kAccessList:
+    case Command::kAccessCheck:
+    case Command::kAccessTest: break;
   }
   return Status::InvalidArgument("the command lists nothing");
 }
