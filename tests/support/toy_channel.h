@@ -27,6 +27,7 @@ class ToyChannel final : public net::Channel {
     bytes_.clear();
     reply_.clear();
     bool failed = false;
+    if (end_ == End::kConnects) Greet(&reply_);
     for (const char byte : from_socket) failed = failed || !Take(byte);
     return {.bytes = bytes_, .reply = reply_, .failed = failed};
   }
@@ -47,6 +48,7 @@ class ToyChannel final : public net::Channel {
   std::string error() const override { return "a byte has no meaning"; }
   bool shakes_hands() const override { return !heard_; }
   std::string_view peer() const override { return "toy"; }
+  bool encrypted() const override { return true; }
 
  private:
   static constexpr char kGreeting = 'G';
