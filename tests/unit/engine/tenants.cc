@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/books.h"
-#include "core/waiting/wait_queues.h"
+#include "core/tables/wait_queues.h"
 #include "support/only_flow.h"
 #include "wire/admin_messages.h"
 #include "wire/sentinel/client_frames.h"
