@@ -281,11 +281,11 @@ void AddServing(std::vector<Setting>* table) {
   table->push_back(Switch("no-io-uring", kServing,
                           "Use one system call for each socket instead of io_uring.",
                           "See [sockets](operating.md#sockets).", &Config::no_io_uring));
-  table->push_back(
-      Text("http", kServing, "HOST:PORT", "Serve a live page, metrics and health there by HTTP.",
-           "See [monitoring](monitoring.md). Without an access file whoever reaches the address can "
-           "read all that the server knows, and change nothing; insecure-listen applies to it, too.",
-           ParseHttp, [](const Config& c) { return c.http ? c.http->ToString() : std::string(); }));
+  table->push_back(Text(
+      "http", kServing, "HOST:PORT", "Serve a live page, metrics and health there by HTTP.",
+      "See [monitoring](monitoring.md). Without an access file whoever reaches the address can "
+      "read all that the server knows, and change nothing; insecure-listen applies to it, too.",
+      ParseHttp, [](const Config& c) { return c.http ? c.http->ToString() : std::string(); }));
   Setting hosts{"http-hosts",
                 kServing,
                 "NAME",
