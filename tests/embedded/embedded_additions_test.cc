@@ -28,7 +28,7 @@ std::string RulesOfEight(int level, const Json& cluster = Json::object()) {
   return RuleSet(RuleJson(8, level, cluster)).dump();
 }
 
-std::unique_ptr<Embedded> OpenWith(EmbeddedOptions options) {
+std::unique_ptr<Embedded> OpenSure(EmbeddedOptions options) {
   options.timeout = Milliseconds(kPatienceMs);
   Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options);
   REQUIRE_MESSAGE(opened.ok(), opened.status().message());
@@ -115,7 +115,7 @@ TEST_CASE("a source delivers on any thread, and its rules are in the ledger") {
   const TempDir dir;
   const auto own = std::make_shared<OwnRules>(1);
   {
-    const auto tokens = OpenWith({.data_dir = dir.Sub("data"), .rule_sources = {own}});
+    const auto tokens = OpenSure({.data_dir = dir.Sub("data"), .rule_sources = {own}});
     const Acquired first = tokens->Acquire(kEight);
     CHECK(first.ok());
     CHECK(tokens->Acquire(kEight).refused_by == RefusedBy::kLevel);
@@ -126,14 +126,14 @@ TEST_CASE("a source delivers on any thread, and its rules are in the ledger") {
     CHECK(by_hand.code() == StatusCode::kAlreadyExists);
     CHECK(Contains(by_hand.message(), "own"));
   }
-  const auto tokens = OpenWith({.data_dir = dir.Sub("data")});
+  const auto tokens = OpenSure({.data_dir = dir.Sub("data")});
   const Acquired again = tokens->Acquire(kEight);
   CHECK(again.level == 2);
 }
 
 TEST_CASE("a source must not deliver in a callback, whose thread would wait for itself") {
   const auto own = std::make_shared<OwnRules>(1);
-  const auto tokens = OpenWith({.rule_sources = {own}});
+  const auto tokens = OpenSure({.rule_sources = {own}});
   std::promise<StatusCode> told;
   tokens->AcquireAsync(kEight, {},
                        [&](const Acquired&) { told.set_value(own->Deliver(2).code()); });
@@ -142,7 +142,7 @@ TEST_CASE("a source must not deliver in a callback, whose thread would wait for 
 
 TEST_CASE("a source that delivers all the time is stopped before its service ends") {
   const auto restless = std::make_shared<RestlessRules>();
-  auto tokens = OpenWith({.rule_sources = {restless}});
+  auto tokens = OpenSure({.rule_sources = {restless}});
   CHECK(PollUntil(kPatienceMs, [&] { return restless->delivered() > 10; }));
   CHECK(restless->stops() == 0);
   CHECK(tokens->Close(1s).ok());
@@ -167,14 +167,14 @@ TEST_CASE(
   CHECK(refused.code() == StatusCode::kUnavailable);
   CHECK(refused.message() == "a rule source of the program: no inventory");
   CHECK(restless->stops() == 1);
-  const auto tokens = OpenWith({.data_dir = dir.Sub("data")});
+  const auto tokens = OpenSure({.data_dir = dir.Sub("data")});
   CHECK(tokens->Acquire(kEight).outcome == Outcome::kNoRule);
 }
 
 TEST_CASE("a source is told that the ledger failed") {
   const TempDir dir;
   const auto own = std::make_shared<OwnRules>(1);
-  const auto tokens = OpenWith({.data_dir = dir.Sub("data"), .rule_sources = {own}});
+  const auto tokens = OpenSure({.data_dir = dir.Sub("data"), .rule_sources = {own}});
   std::filesystem::rename(dir.Sub("data/ledger"), dir.Sub("aside"));
   for (const int level : {2, 3}) {
     CHECK(Contains(own->Deliver(level).message(), "the ledger failed"));
@@ -183,7 +183,7 @@ TEST_CASE("a source is told that the ledger failed") {
 
 TEST_CASE("the program's strategy decides about due tokens, whose hold has the program's factor") {
   const auto strategy = std::make_shared<OwnStrategy>();
-  const auto tokens = OpenWith({.expire_strategy = strategy, .resource_timeout_factor = 3});
+  const auto tokens = OpenSure({.expire_strategy = strategy, .resource_timeout_factor = 3});
   REQUIRE(tokens->LoadRules("default", RulesOfEight(1, {{"resourceTimeout", 50}})).ok());
   const Acquired held = tokens->Acquire(kEight, {.keep = KeepMode::kOff});
   REQUIRE(held.ok());

@@ -427,9 +427,9 @@ void AddCountLimits(std::vector<Setting>* table) {
                            "from the machine itself, so that `nowcalls-admin` gets in.",
                            1, 1'000'000, &Limits::connections_max));
   table->push_back(LiveInteger("unidentified-max", kLimits, "N",
-                               "Connections that the server does not know yet. Beyond, the oldest "
-                               "from the address with most of them is closed.",
-                               "", 1, 1'000'000, &Limits::unidentified_max));
+                               "Connections that the server does not know yet.",
+                               "Beyond, the oldest from the address with most of them is closed.",
+                               1, 1'000'000, &Limits::unidentified_max));
   table->push_back(LiveInteger("sessions-max", kLimits, "N",
                                "Sessions that are online, or offline with tokens.", "", 1,
                                10'000'000, &Limits::sessions_max));

@@ -59,7 +59,7 @@ TEST_CASE("whom the server does not let in gets no call past it, whatever the fa
   script.session.Connected(0);
   RefuseGreeting(&script, script.Expect("identify"));
   CHECK(waits->answer.outcome == Outcome::kPermissionDenied);
-  CHECK(waits->answer.message == "a:1: identify refused: PERMISSION: because");
+  CHECK(script.answers.back().message == "a:1: identify refused: PERMISSION: because");
   CHECK(script.session.denied());
   CHECK(script.session.stats().why_offline == "a:1: identify refused: PERMISSION: because");
   // Between the attempts, and when the server is not reached any more.
@@ -110,7 +110,7 @@ TEST_CASE("a flow that the client may not use is no case for a fallback") {
   if (asked[1] == "rules_list") asked = script.Expect("acquire");
   script.Refuse(asked, 9, "PERMISSION");
   CHECK(call->answer.outcome == Outcome::kPermissionDenied);
-  CHECK(call->answer.message == "PERMISSION: because");
+  CHECK(script.answers.back().message == "PERMISSION: because");
   CHECK_FALSE(call->answer.local);
   CHECK(script.session.ready());
 }
@@ -121,7 +121,7 @@ TEST_CASE("a secret that may not travel ends calls as the client's own fault") {
   script.session.DialRefused("the secret needs TLS", 0);
   script.Tell();
   CHECK(waits->answer.outcome == Outcome::kBadRequest);
-  CHECK(waits->answer.message == "a:1: the secret needs TLS");
+  CHECK(script.answers.back().message == "a:1: the secret needs TLS");
   CHECK(script.Acquire()->answer.outcome == Outcome::kBadRequest);
   CHECK_FALSE(script.session.denied());
 }

@@ -59,8 +59,9 @@ TEST_CASE("every default of the table is accepted by its own setting") {
 // A value that the setting takes and that is not its default.
 std::string OtherValue(const Setting& setting) {
   const ServerConfig defaults;
-  for (const char* text : {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9",
-                           "3", "20000000", "10.0.0.9", "shop=5", "required", "1.2", "loopback"}) {
+  for (const char* text :
+       {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9", "3", "20000000",
+        "10.0.0.9", "shop=5", "required", "1.2", "loopback", "open"}) {
     ServerConfig config;
     if (!setting.set({text}, &config).ok()) continue;
     if (setting.get(config) != setting.get(defaults)) return text;
