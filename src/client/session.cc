@@ -42,16 +42,17 @@ std::string LostText(const Held& held, const std::string& reason) {
 
 ClientSession::ClientSession(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance)
     : options_(std::move(options)),
-      instance_(instance),
       prng_(prng),
       dialing_(options_.addresses, now_ms),
-      local_(options_.fallback, options_.local_levels, &rules_) {
+      local_(options_.fallback, options_.local_levels, &rules_),
+      greeting_(&options_, instance) {
   stats_.client_id = options_.client_id;
 }
 
 // The connection.
 
-void ClientSession::DialFailed(const std::string& reason, int64_t now_ms) {
+void ClientSession::DialFailed(const std::string& reason, int64_t now_ms, bool refused) {
+  if (refused) EndQueue(BadRequestOf(reason), true, now_ms);
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || closing_) return;
@@ -70,48 +71,13 @@ void ClientSession::DialFailed(const std::string& reason, int64_t now_ms) {
   }
 }
 
-void ClientSession::DialRefused(const std::string& reason, int64_t now_ms) {
-  Deny(BadRequestOf(reason), now_ms);
-  DialFailed(reason, now_ms);
-}
-
 void ClientSession::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
   exchange_.emplace();
-  asks_for_more_ = true;
   useful_ = false;
   contact_.Begin(now_ms);
   why_offline_ = dialing_.address() + ": " + DoubtOfPeer("no answer to hello yet");
-  identity_.clear();
-  identify_msgid_.reset();
-  if (!options_.secret.empty()) Identify();
-  Hello(now_ms);
-}
-
-// hello follows at once: both answers come after one round trip.
-void ClientSession::Identify() {
-  const Result<uint32_t> msgid = exchange_->Request([this](uint32_t id, wire::OutputBuffer* out) {
-    wire::EncodeIdentifyRequest(id, options_.secret, out);
-  });
-  NOWCALLS_CHECK(msgid.ok());  // Client::Start bounds the secret.
-  identify_msgid_ = *msgid;
-}
-
-// An older server refuses `lost`, `instance` and `terms`; asks_for_more_ drops them together.
-void ClientSession::Hello(int64_t now_ms) {
-  const Result<uint32_t> msgid = exchange_->Request([this](uint32_t id, wire::OutputBuffer* out) {
-    wire::EncodeHelloRequest(id,
-                             {.name_space = options_.name_space,
-                              .client_id = options_.client_id,
-                              .lost = asks_for_more_,
-                              .exclusive = options_.exclusive,
-                              .instance = asks_for_more_ ? instance_ : 0,
-                              .terms = asks_for_more_},
-                             out);
-  });
-  NOWCALLS_CHECK(msgid.ok());  // Names are short.
-  hello_msgid_ = *msgid;
-  hello_ms_ = now_ms;
+  greeting_.Begin(&*exchange_, now_ms);
 }
 
 void ClientSession::Disconnected(const std::string& reason, int64_t now_ms) {
@@ -160,12 +126,8 @@ Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
       // The server saw only a part of a message in time, and carried nothing of it out.
       return Status::Unavailable((*response)->error->message);
     }
-    if ((*response)->msgid == identify_msgid_) {
-      NOWCALLS_RETURN_IF_ERROR(IdentifyAnswered(**response, now_ms));
-      continue;
-    }
-    if ((*response)->msgid == hello_msgid_ && state_ == State::kGreeting) {
-      NOWCALLS_RETURN_IF_ERROR(HelloAnswered(**response, now_ms));
+    if (greeting_.Awaits((*response)->msgid)) {
+      NOWCALLS_RETURN_IF_ERROR(GreetingAnswered(**response, now_ms));
       continue;
     }
     const CallPtr call = calls_.TakeAnswered((*response)->msgid);
@@ -183,43 +145,16 @@ Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
   }
 }
 
-Status ClientSession::IdentifyAnswered(const wire::Response& response, int64_t now_ms) {
-  identify_msgid_.reset();
-  if (response.error) {
-    // An older server lets everybody in.
-    if (response.error->code == wire::ErrorCode::kUnknownMethod) return Status::Ok();
-    return GreetingRefused("identify", *response.error, now_ms);
+// Denied: no fallback may let a call pass since its caller is refused.
+void ClientSession::EndQueue(Answer failure, bool denies, int64_t now_ms) {
+  if (denies) {
+    failure.message = dialing_.address() + ": " + failure.message;
+    if (!denied_) {
+      lines_.emplace_back(LogLevel::kWarning,
+                          "not let in, so all calls end at once: " + failure.message);
+    }
+    denied_ = failure;
   }
-  const Result<wire::IdentifyReply> reply = wire::DecodeIdentifyReply(response.result);
-  if (!reply.ok()) return reply.status();
-  identity_ = reply->name;
-  return Status::Ok();
-}
-
-// The owner disconnects and tries the next address.
-Status ClientSession::GreetingRefused(const char* method, const wire::RequestError& error,
-                                int64_t now_ms) {
-  Answer refusal = AnswerOf(error);
-  refusal.message = std::string(method) + " refused: " + refusal.message;
-  const Status status = Status::Unavailable(refusal.message);
-  // Asking again would not help calls that wait now, if the client is at fault.
-  if (refusal.outcome == Outcome::kBadRequest) EndQueue(refusal, now_ms);
-  if (refusal.outcome == Outcome::kPermissionDenied) Deny(std::move(refusal), now_ms);
-  return status;
-}
-
-// No fallback may let a call pass since its caller is refused.
-void ClientSession::Deny(Answer denial, int64_t now_ms) {
-  denial.message = dialing_.address() + ": " + denial.message;
-  if (!denied_) {
-    lines_.emplace_back(LogLevel::kWarning,
-                        "not let in, so all calls end at once: " + denial.message);
-  }
-  denied_ = std::move(denial);
-  EndQueue(*denied_, now_ms);
-}
-
-void ClientSession::EndQueue(const Answer& failure, int64_t now_ms) {
   for (const CallPtr& call : calls_.TakeQueue()) {
     if (call->persistent() || call->kind == Call::Kind::kRule) {
       calls_.Queue(call);
@@ -229,35 +164,37 @@ void ClientSession::EndQueue(const Answer& failure, int64_t now_ms) {
   }
 }
 
-Status ClientSession::HelloAnswered(const wire::Response& response, int64_t now_ms) {
-  // Refused: once more without new options, else the owner disconnects and tries the next address.
-  if (response.error) {
-    if (response.error->code == wire::ErrorCode::kBadParams && asks_for_more_) {
-      asks_for_more_ = false;  // An older server.
-      Hello(now_ms);
-      return Status::Ok();
-    }
-    return GreetingRefused("hello", *response.error, now_ms);
+Status ClientSession::GreetingAnswered(const wire::Response& response, int64_t now_ms) {
+  const Result<Greeting::Step> step = greeting_.Take(response, &*exchange_, now_ms);
+  if (!step.ok()) return step.status();
+  if (*step == Greeting::Step::kGoesOn) return Status::Ok();
+  if (*step == Greeting::Step::kRefused) {
+    // The owner disconnects and tries the next address. Asking again would not help calls that wait
+    // now, if the client is at fault.
+    const Answer& refusal = greeting_.refusal();
+    const bool denies = refusal.outcome == Outcome::kPermissionDenied;
+    if (denies || refusal.outcome == Outcome::kBadRequest) EndQueue(refusal, denies, now_ms);
+    return Status::Unavailable(refusal.message);
   }
-  const Result<wire::HelloReply> reply = wire::DecodeHelloReply(response.result);
-  if (!reply.ok()) return reply.status();
+  const wire::HelloReply& reply = greeting_.reply();
   // Accepted: the server counts absence anew, at the earliest from the sending of hello.
   state_ = State::kReady;
   contact_.Heard(now_ms);
   down_ = false;
   denied_.reset();
-  held_.InContact(hello_ms_);
+  held_.InContact(greeting_.hello_ms());
   ++stats_.connects;
-  stats_.sessions_online = reply->sessions_online;
-  lines_.emplace_back(LogLevel::kInfo, "connected to " + dialing_.address() +
-                                           (identity_.empty() ? "" : " as " + identity_) +
-                                           ", session " + std::to_string(reply->session) + ", " +
-                                           std::to_string(reply->resumed_tokens) + " tokens");
+  stats_.sessions_online = reply.sessions_online;
+  lines_.emplace_back(LogLevel::kInfo,
+                      "connected to " + dialing_.address() +
+                          (greeting_.identity().empty() ? "" : " as " + greeting_.identity()) +
+                          ", session " + std::to_string(reply.session) + ", " +
+                          std::to_string(reply.resumed_tokens) + " tokens");
   // Tokens first. A keep asks whether a token is still there. If some have ended, all are asked
   // for, except under KeepMode::kOff. None resumed: all are lost.
-  const bool fewer = reply->resumed_tokens < held_.size();
+  const bool fewer = reply.resumed_tokens < held_.size();
   for (const HeldPtr& held : held_.All()) {
-    if (reply->resumed_tokens == 0) {
+    if (reply.resumed_tokens == 0) {
       Lose(held, "", now_ms);
     } else if (held->IsKept() || (fewer && held->keep != KeepMode::kOff)) {
       held_.PlanEnd(held.get());
@@ -269,17 +206,7 @@ Status ClientSession::HelloAnswered(const wire::Response& response, int64_t now_
   return Status::Ok();
 }
 
-void ClientSession::Ping(int64_t now_ms) {
-  contact_.Pinged(now_ms);
-  Send(std::make_shared<PingCall>(), now_ms);
-}
-
 // Time.
-
-int64_t ClientSession::GreetingMs() const {
-  constexpr int64_t kWrongSecretMs = 1000;  // By which the server delays the answer.
-  return options_.timeout.count() + (options_.secret.empty() ? 0 : kWrongSecretMs);
-}
 
 Status ClientSession::Tick(int64_t now_ms) {
   // 1. Calls past their deadline end.
@@ -300,14 +227,17 @@ Status ClientSession::Tick(int64_t now_ms) {
   // 3. Tokens: losses, keeps, releases by rule.
   LookAfterAll(now_ms);
   // 4. The connection: hello unanswered, silence behind a ping, a ping that is due.
-  if (state_ == State::kGreeting && now_ms >= contact_.heard_ms() + GreetingMs()) {
+  if (state_ == State::kGreeting && now_ms >= contact_.heard_ms() + greeting_.patience_ms()) {
     return Status::Unavailable(DoubtOfPeer("no answer to hello"));
   }
   if (!ready()) return Status::Ok();
   if (now_ms >= contact_.SilentAt(options_.timeout.count())) {
     return Status::Unavailable("the server is silent");
   }
-  if (now_ms >= contact_.PingAt(held_.contact_ms(), held_.absence_ms())) Ping(now_ms);
+  if (now_ms >= contact_.PingAt(held_.contact_ms(), held_.absence_ms())) {
+    contact_.Pinged(now_ms);
+    Send(std::make_shared<PingCall>(), now_ms);
+  }
   return Status::Ok();
 }
 
@@ -316,7 +246,7 @@ int64_t ClientSession::Wakeup() const {
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
     case State::kOffline: return std::min(at, dialing_.at_ms());
-    case State::kGreeting: return std::min(at, contact_.heard_ms() + GreetingMs());
+    case State::kGreeting: return std::min(at, contact_.heard_ms() + greeting_.patience_ms());
     case State::kReady: break;
   }
   return std::min({at, contact_.SilentAt(options_.timeout.count()),

@@ -24,6 +24,7 @@
 #include "client/contact.h"
 #include "client/dialing.h"
 #include "client/exchange.h"
+#include "client/greeting.h"
 #include "client/held_tokens.h"
 #include "client/local_limits.h"
 #include "client/rule_view.h"
@@ -56,10 +57,9 @@ class ClientSession {
 
   // The connection.
   Dialing& dialing() { return dialing_; }
-  void DialFailed(const std::string& reason, int64_t now_ms);
-  // The client may not talk to that server: as DialFailed, and calls end as kBadRequest until a
-  // server accepts hello.
-  void DialRefused(const std::string& reason, int64_t now_ms);
+  // `refused`: the client may not talk to that server; calls end as kBadRequest until a server
+  // accepts hello.
+  void DialFailed(const std::string& reason, int64_t now_ms, bool refused = false);
   void Connected(int64_t now_ms);
   // Not ok: close the connection and call Disconnected.
   Status Received(std::string_view bytes, int64_t now_ms);
@@ -87,23 +87,14 @@ class ClientSession {
  private:
   enum class State : uint8_t { kOffline, kGreeting, kReady };
 
-  // How long a connection may take to accept hello.
-  int64_t GreetingMs() const;
-
   // Asking.
   void Ask(const CallPtr& call, int64_t now_ms);
   void Send(const CallPtr& call, int64_t now_ms);
-  void Identify();
-  void Hello(int64_t now_ms);
-  void Ping(int64_t now_ms);
   void AskRule(int64_t flow_id, int64_t now_ms);
 
   // Answers.
-  Status IdentifyAnswered(const wire::Response& response, int64_t now_ms);
-  Status HelloAnswered(const wire::Response& response, int64_t now_ms);
-  Status GreetingRefused(const char* method, const wire::RequestError& error, int64_t now_ms);
-  void Deny(Answer denial, int64_t now_ms);
-  void EndQueue(const Answer& failure, int64_t now_ms);
+  Status GreetingAnswered(const wire::Response& response, int64_t now_ms);
+  void EndQueue(Answer failure, bool denies, int64_t now_ms);
   Status Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms);
   Status Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
                   int64_t now_ms);
@@ -133,7 +124,6 @@ class ClientSession {
             Held::State now = Held::State::kEnded);
 
   const ClientOptions options_;
-  const uint64_t instance_;
   Prng prng_;
   Dialing dialing_;
   CallTable calls_;
@@ -147,11 +137,7 @@ class ClientSession {
   // The connection.
   State state_ = State::kOffline;
   std::optional<Exchange> exchange_;
-  std::optional<uint32_t> identify_msgid_;  // Until it is answered.
-  std::string identity_;                    // As the server names the client; empty: it does not.
-  uint32_t hello_msgid_ = 0;
-  int64_t hello_ms_ = 0;       // When it was sent.
-  bool asks_for_more_ = true;  // The server is not known to be an older one.
+  Greeting greeting_;
   Contact contact_;
   bool useful_ = false;  // The server has answered more than hello.
   bool down_ = false;    // All addresses have failed since the last connection.

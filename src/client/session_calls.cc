@@ -271,7 +271,7 @@ void ClientSession::Ask(const CallPtr& call, int64_t now_ms) {
 }
 
 void ClientSession::Send(const CallPtr& call, int64_t now_ms) {
-  if (!asks_for_more_ && call->kind == Call::Kind::kRelease) {
+  if (!greeting_.asks_for_more() && call->kind == Call::Kind::kRelease) {
     static_cast<ReleaseCall&>(*call).outcome = CallOutcome::kOk;  // It would be refused.
   }
   const Result<uint32_t> msgid = exchange_->Request(
@@ -545,7 +545,10 @@ void ClientSession::GiveUp(const CallPtr& call, const std::string& reason, int64
   Fail(call, std::move(failure), now_ms);
   // Nothing came since the request was sent: ask for a sign of life.
   const bool silent = was_sent && contact_.heard_ms() <= call->sent_ms;
-  if (ready() && silent && !contact_.probes()) Ping(now_ms);
+  if (ready() && silent && !contact_.probes()) {
+    contact_.Pinged(now_ms);
+    Send(std::make_shared<PingCall>(), now_ms);
+  }
 }
 
 // Settles a call without an answer, or with an error or a refusal. The fallback decides acquires

@@ -331,6 +331,9 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
     {{"limits.input_total_bytes_max", kSetting, "bytes",
       "input of all connections that is not handled yet"},
      Limit<&Limits::input_total_bytes_max>},
+});
+
+constexpr auto kMoreLimitsFigures = std::to_array<Figure>({
     {{"limits.output_bytes_max", kSetting, "bytes", "answers that one client does not read"},
      Limit<&Limits::output_bytes_max>},
     {{"limits.output_total_bytes_max", kSetting, "bytes", "answers that all clients do not read"},
@@ -366,8 +369,9 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.options.limits.disk_free_high()); }},
 });
 
-constexpr auto kFigures = Joined(kServerFigures, kLedgerFigures, kCountsFigures, kTotalsFigures,
-                                 kSweepFigures, kTlsFigures, kSettingsFigures, kLimitsFigures);
+constexpr auto kFigures =
+    Joined(kServerFigures, kLedgerFigures, kCountsFigures, kTotalsFigures, kSweepFigures,
+           kTlsFigures, kSettingsFigures, kLimitsFigures, kMoreLimitsFigures);
 
 constexpr auto kFigureInfos = [] {
   std::array<wire::FigureInfo, kFigures.size()> infos{};

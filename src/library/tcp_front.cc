@@ -181,9 +181,8 @@ void TcpFront::TakeDialled(int64_t now_ms) {
   dialling_ = false;
   if (!dialled->ok()) {
     const Status& why = dialled->status();
-    return why.code() == StatusCode::kPermissionDenied
-               ? session()->DialRefused(why.message(), now_ms)
-               : session()->DialFailed(why.message(), now_ms);
+    const bool refused = why.code() == StatusCode::kPermissionDenied;
+    return session()->DialFailed(why.message(), now_ms, refused);
   }
   socket_.emplace(**std::move(dialled));
   session()->Connected(now_ms);

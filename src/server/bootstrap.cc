@@ -348,6 +348,17 @@ void WritePortFile(PortFile* port_file, uint16_t port) {
   ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
 }
 
+Status ReadSecurity(const ServerConfig& config, AccessListPtr* access, TlsContext* tls) {
+  Result<AccessListPtr> read = ReadAccess(config);
+  if (!read.ok()) return read.status();
+  *access = *std::move(read);
+  Result<TlsContext> loaded = LoadTls(config);
+  if (!loaded.ok()) return loaded.status();
+  *tls = *std::move(loaded);
+  if (*tls != nullptr) LogAt(Severity::kInfo, DescribeTls(**tls));
+  return Status::Ok();
+}
+
 Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
            const ServeOptions& options) {
   const Stopwatch watch;
@@ -355,11 +366,9 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   LogBeginning(config, rules);
   // 1. Before the ledger is touched: all mistakes that can be found so early.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
-  Result<AccessListPtr> access = ReadAccess(config);
-  if (!access.ok()) return access.status();
-  const Result<TlsContext> tls = LoadTls(config);
-  if (!tls.ok()) return tls.status();
-  if (*tls != nullptr) LogAt(Severity::kInfo, DescribeTls(**tls));
+  AccessListPtr access;
+  TlsContext tls;
+  NOWCALLS_RETURN_IF_ERROR(ReadSecurity(config, &access, &tls));
   // The lock, before the address: a second server of this ledger names the first, and ends.
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
@@ -370,7 +379,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   const std::span<const wire::FigureInfo> figures = engine::FigureInfos();
   web::Board board;
   std::unique_ptr<web::Web> web;
-  NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, *tls, *access, board, &web));
+  NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, tls, access, board, &web));
   // Only now: a server of another ledger that has the address may own this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
@@ -394,9 +403,9 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
         port_file.Remove();
         return (*store)->Close();
       },
-      &board, std::move(again), options.additions, *tls);
+      &board, std::move(again), options.additions, tls);
   LetFollow(&server, web.get());
-  server.PutAccessInForce(*std::move(access));
+  server.PutAccessInForce(std::move(access));
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
@@ -406,13 +415,12 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   holds.clear();
   const uint16_t port = listeners->front()->address().tcp.port;
   const std::vector<std::string> own_addresses = OwnAddresses(*listeners);
-  const std::string addresses = AddressesOf(*listeners, *tls != nullptr);
+  const std::string addresses = AddressesOf(*listeners, tls != nullptr);
   // Grace counts from here: no client could come back while the disk took the rules.
   ledger->core->Begin(clock.Now());
   server.Start(*std::move(listeners));
   if (web != nullptr) web->Look(own_addresses, port);
   WritePortFile(&port_file, port);
-  if (!config.port_file.empty()) spdlog::debug("port {} is in {}", port, config.port_file);
   spdlog::info("serving on {}, {} of {} recovered in {} ms", addresses,
                Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
   starting.reset();

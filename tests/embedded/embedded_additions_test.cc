@@ -22,10 +22,10 @@ namespace {
 
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
 
-constexpr FlowId kEight{8};
+constexpr FlowId kNine{9};
 
-std::string RulesOfEight(int level, const Json& cluster = Json::object()) {
-  return RuleSet(RuleJson(8, level, cluster)).dump();
+std::string RulesOfNine(int level, const Json& cluster = Json::object()) {
+  return RuleSet(RuleJson(9, level, cluster)).dump();
 }
 
 std::unique_ptr<Embedded> OpenSure(EmbeddedOptions options) {
@@ -51,7 +51,7 @@ class OwnRules : public RuleSource {
   }
 
   Status Deliver(int level) {
-    const auto set = sink_->Check("own", "default", RulesOfEight(level));
+    const auto set = sink_->Check("own", "default", RulesOfNine(level));
     return set.ok() ? sink_->Replace({*set}) : set.status();
   }
   RuleSink* sink() const { return sink_; }
@@ -116,18 +116,18 @@ TEST_CASE("a source delivers on any thread, and its rules are in the ledger") {
   const auto own = std::make_shared<OwnRules>(1);
   {
     const auto tokens = OpenSure({.data_dir = dir.Sub("data"), .rule_sources = {own}});
-    const Acquired first = tokens->Acquire(kEight);
+    const Acquired first = tokens->Acquire(kNine);
     CHECK(first.ok());
-    CHECK(tokens->Acquire(kEight).refused_by == RefusedBy::kLevel);
+    CHECK(tokens->Acquire(kNine).refused_by == RefusedBy::kLevel);
     std::thread([&] { CHECK(own->Deliver(2).ok()); }).join();
-    CHECK(tokens->Acquire(kEight).ok());
+    CHECK(tokens->Acquire(kNine).ok());
     CHECK(own->Deliver(-1).code() == StatusCode::kInvalidArgument);
-    const Status by_hand = tokens->LoadRules("default", RulesOfEight(5)).status();
+    const Status by_hand = tokens->LoadRules("default", RulesOfNine(5)).status();
     CHECK(by_hand.code() == StatusCode::kAlreadyExists);
     CHECK(Contains(by_hand.message(), "own"));
   }
   const auto tokens = OpenSure({.data_dir = dir.Sub("data")});
-  const Acquired again = tokens->Acquire(kEight);
+  const Acquired again = tokens->Acquire(kNine);
   CHECK(again.level == 2);
 }
 
@@ -135,8 +135,7 @@ TEST_CASE("a source must not deliver in a callback, whose thread would wait for 
   const auto own = std::make_shared<OwnRules>(1);
   const auto tokens = OpenSure({.rule_sources = {own}});
   std::promise<StatusCode> told;
-  tokens->AcquireAsync(kEight, {},
-                       [&](const Acquired&) { told.set_value(own->Deliver(2).code()); });
+  tokens->AcquireAsync(kNine, {}, [&](const Acquired&) { told.set_value(own->Deliver(2).code()); });
   CHECK(told.get_future().get() == StatusCode::kFailedPrecondition);
 }
 
@@ -168,7 +167,7 @@ TEST_CASE(
   CHECK(refused.message() == "a rule source of the program: no inventory");
   CHECK(restless->stops() == 1);
   const auto tokens = OpenSure({.data_dir = dir.Sub("data")});
-  CHECK(tokens->Acquire(kEight).outcome == Outcome::kNoRule);
+  CHECK(tokens->Acquire(kNine).outcome == Outcome::kNoRule);
 }
 
 TEST_CASE("a source is told that the ledger failed") {
@@ -184,14 +183,14 @@ TEST_CASE("a source is told that the ledger failed") {
 TEST_CASE("the program's strategy decides about due tokens, whose hold has the program's factor") {
   const auto strategy = std::make_shared<OwnStrategy>();
   const auto tokens = OpenSure({.expire_strategy = strategy, .resource_timeout_factor = 3});
-  REQUIRE(tokens->LoadRules("default", RulesOfEight(1, {{"resourceTimeout", 50}})).ok());
-  const Acquired held = tokens->Acquire(kEight, {.keep = KeepMode::kOff});
+  REQUIRE(tokens->LoadRules("default", RulesOfNine(1, {{"resourceTimeout", 50}})).ok());
+  const Acquired held = tokens->Acquire(kNine, {.keep = KeepMode::kOff});
   REQUIRE(held.ok());
   REQUIRE(PollUntil(kPatienceMs, [&] { return strategy->hold_ms > 0; }));
   CHECK(strategy->hold_ms == 150);
-  CHECK(tokens->Acquire(kEight).refused_by == RefusedBy::kLevel);
+  CHECK(tokens->Acquire(kNine).refused_by == RefusedBy::kLevel);
   strategy->patient = false;
-  CHECK(tokens->Acquire(kEight, {.wait = Milliseconds(kPatienceMs)}).ok());
+  CHECK(tokens->Acquire(kNine, {.wait = Milliseconds(kPatienceMs)}).ok());
 }
 
 }  // namespace nowcalls::testing

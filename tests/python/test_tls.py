@@ -457,7 +457,8 @@ class SettingsTest(TlsTest):
         with self.with_environment(NOWCALLS_TLS="off", NOWCALLS_TLS_CA="/nowhere"):
             self.assertIsNone(self.tls_of())
             self.assertEqual(self.tls_of(tls=authority.file)._ca, authority.file)
-        with self.with_environment(NOWCALLS_TLS_CLIENT_CERT=self.certificate, NOWCALLS_TLS_CLIENT_KEY=self.key):
+        own = {"NOWCALLS_TLS_CLIENT_CERT": self.certificate, "NOWCALLS_TLS_CLIENT_KEY": self.key}
+        with self.with_environment(**own):
             self.assertEqual(self.tls_of()._key, self.key)
         with self.with_environment(NOWCALLS_TLS="yes"):
             self.refused("NOWCALLS_TLS: 'yes' is neither on nor off")

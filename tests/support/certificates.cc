@@ -12,6 +12,7 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "base/clock.h"
 #include "support/process.h"
 
 namespace nowcalls::testing {
@@ -146,7 +147,7 @@ Made NewCertificate(EVP_PKEY* key, const CertificateSpec& spec, const X509_NAME*
   X509* const x509 = made.get();
   X509_set_version(x509, X509_VERSION_3);
   ASN1_INTEGER_set_int64(X509_get_serialNumber(x509), ++serial);
-  const std::time_t now = std::time(nullptr);
+  const std::time_t now = WallMs() / 1000;
   ASN1_TIME_set(X509_getm_notBefore(x509), now + spec.begins_s);
   ASN1_TIME_set(X509_getm_notAfter(x509), now + spec.ends_s);
   AddCommonName(spec.common_name, x509);

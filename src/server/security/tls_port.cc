@@ -1,13 +1,13 @@
 #include "server/security/tls_port.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <utility>
 #include <vector>
 
 #include "access/network.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/counted.h"
 #include "server/log/logging.h"
 
@@ -17,11 +17,7 @@ namespace {
 constexpr int64_t kDayS = 24 * 3600;
 constexpr uint64_t kLookMs = 3'600'000;
 
-int64_t UnixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+int64_t UnixSeconds() { return WallMs() / 1000; }
 
 std::string TimeText(int64_t unix_s) {
   const std::time_t time = unix_s;

@@ -118,7 +118,7 @@ TEST_CASE("a flow that the client may not use is no case for a fallback") {
 TEST_CASE("a secret that may not travel ends calls as the client's own fault") {
   Script script(WithSecret(Fallback::kPass));
   const auto waits = script.Acquire();
-  script.session.DialRefused("the secret needs TLS", 0);
+  script.session.DialFailed("the secret needs TLS", 0, /*refused=*/true);
   script.Tell();
   CHECK(waits->answer.outcome == Outcome::kBadRequest);
   CHECK(script.answers.back().message == "a:1: the secret needs TLS");

@@ -17,6 +17,7 @@
 #include "engine/late_answers.h"
 #include "engine/outputs.h"
 #include "engine/protocols.h"
+#include "engine/strangers.h"
 #include "store/memory_store.h"
 #include "support/core_harness.h"
 #include "support/fake_driver.h"
@@ -166,8 +167,9 @@ struct Machine {
   LateAnswers late{&core, &connections, &outputs};
   Closing closing{&core, &driver, &batches, &inputs, &outputs, &late};
   FramesOnly protocols{&core, &outputs};
-  Inputs inputs{limits,   &core,      &driver,  &connections, &batches,
-                &buffers, &protocols, &outputs, &late,        &closing};
+  Strangers strangers{limits, &connections, &closing};
+  Inputs inputs{limits,     &core,    &driver, &connections, &batches,  &buffers,
+                &protocols, &outputs, &late,   &closing,     &strangers};
   Connection* connection = connections.Add({.name = "10.0.0.1:7"});
 };
 
