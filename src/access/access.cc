@@ -18,6 +18,11 @@ bool Reaches(const Principal& principal, std::string_view name_space) {
                      [&](const std::string& pattern) { return Covers(pattern, name_space); });
 }
 
+// An act about the whole server is about all namespaces; what is seen there has no namespace.
+bool NeedsAllNamespaces(const Needs& needs) {
+  return needs.scope == Scope::kServer && needs.role == Role::kAdministrator;
+}
+
 }  // namespace
 
 std::string_view RoleName(Role role) {
@@ -40,6 +45,7 @@ std::optional<Role> RoleNamed(std::string_view name) {
 bool May(const Principal& principal, const Needs& needs,
          std::optional<std::string_view> name_space) {
   if (principal.role < needs.role) return false;
+  if (NeedsAllNamespaces(needs)) return !principal.namespaces.has_value();
   return needs.scope == Scope::kServer || !name_space.has_value() ||
          Reaches(principal, *name_space);
 }
@@ -51,6 +57,7 @@ std::string WhyNot(const Principal& principal, const Needs& needs,
     return "needs the role " + std::string(RoleName(needs.role)) + ", and " + who + " is " +
            std::string(RoleName(principal.role));
   }
+  if (NeedsAllNamespaces(needs)) return "is about all namespaces, and " + who + " has some";
   return "is about namespace " + Quoted(name_space.value_or("")) + ", which " + who +
          " may not reach";
 }

@@ -27,7 +27,7 @@ std::optional<Role> RoleNamed(std::string_view name);
 
 // Protocols ask with the namespace of the connection's session, a hello with the one that it names.
 enum class Scope : uint8_t {
-  kServer,     // All of it; no namespace.
+  kServer,     // All of it. Of an administrator's acts: all namespaces.
   kNamespace,  // One that is named, or the session's.
   kFlow,       // That of the flow's rule.
   kToken,      // That of the token's flow.

@@ -37,6 +37,16 @@ TEST_CASE("namespaces bound what is about a namespace, a flow or a token") {
   CHECK_FALSE(May(nowhere, kTakes, "shop"));
 }
 
+TEST_CASE("an act about the whole server is for administrators of all namespaces") {
+  constexpr Needs kBacksUp{Role::kAdministrator, Scope::kServer};
+  CHECK(May({.name = "root", .role = Role::kAdministrator}, kBacksUp, std::nullopt));
+  const Principal shop{.name = "ann", .role = Role::kAdministrator, .namespaces = {{"shop"}}};
+  CHECK_FALSE(May(shop, kBacksUp, std::nullopt));
+  CHECK_FALSE(May(shop, kBacksUp, "shop"));
+  CHECK(WhyNot(shop, kBacksUp, std::nullopt) == "is about all namespaces, and ann has some");
+  CHECK(May(shop, kSeesAll, std::nullopt));
+}
+
 TEST_CASE("today whoever reaches the server is an administrator of all namespaces") {
   const Principal today = PrincipalOf({.name = "10.0.0.1:4711"});
   CHECK(today.name == "10.0.0.1:4711");

@@ -251,9 +251,9 @@ TEST_CASE("an administrator's acts carry its name, in the log and in the history
                                     "namespace shop\n") != std::string::npos);
   wire::OutputBuffer backup;
   wire::EncodeBackupRequest(5, {.to = "/copy"}, &backup);
-  t.h.Send(ann, backup.view());
+  t.h.Send(t.root, backup.view());
   CHECK(t.h.driver().last_topic_and_fields() ==
-        "act principal=ann by=certificate peer=10.0.0.1:4 method=backup reason=/copy");
+        "act principal=root by=certificate peer=10.0.0.1:1 method=backup reason=/copy");
 }
 
 TEST_CASE("refused acts are logged with who asked, but not more than some of an address") {
