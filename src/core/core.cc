@@ -180,9 +180,9 @@ TokenStatus Core::Reclaim(const Step& step, TokenId token, const AdminAct& act) 
 }
 
 ReclaimAnswer Core::ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
-                                  const AdminAct& act) {
+                                  const AdminAct& act, const Sight& sight) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.ReclaimClient(step, client, tokens_max, act);
+  return parts_->reclaims.ReclaimClient(step, client, tokens_max, act, sight);
 }
 
 Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, const FlowChoice& choice,

@@ -94,11 +94,11 @@ class Core {
   // Takes a token back: kReleaseOk or kAlreadyRelease.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
   // Take back up to `tokens_max` tokens, the oldest first. Of a client id: of the instance, or of
-  // all, session by session; "@..." names sessions of connections. Of both kinds of a flow id: the
-  // rule of the flow first. kNotFound: neither a rule nor tokens. Purge is for removed rules;
-  // kInvalidArgument: none of the chosen is.
+  // all, session by session; "@..." names sessions of connections. Tokens of flows out of sight
+  // stay. Of both kinds of a flow id: the rule of the flow first. kNotFound: neither a rule nor
+  // tokens. Purge is for removed rules; kInvalidArgument: none of the chosen is.
   ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
-                              const AdminAct& act);
+                              const AdminAct& act, const Sight& sight = {});
   Result<ReclaimAnswer> ReclaimFlow(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,

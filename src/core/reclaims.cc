@@ -43,7 +43,12 @@ TokenStatus Reclaims::Reclaim(const Step& step, TokenId token, const AdminAct& a
 }
 
 ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& client,
-                                      uint32_t tokens_max, const AdminAct& act) {
+                                      uint32_t tokens_max, const AdminAct& act,
+                                      const Sight& sight) {
+  // Tokens of flows that have moved out of sight, over all sessions of the client. Behind more of
+  // these none is found, and `more` ends: a caller that repeats must come to an end.
+  constexpr uint32_t kSkippedMax = 50'000;
+  uint32_t skipped = 0;
   ReclaimAnswer answer;
   const NamespaceSlot space = flows_->FindNamespace(client.name_space);
   if (space == kNoNamespace) return answer;
@@ -53,13 +58,23 @@ ReclaimAnswer Reclaims::ReclaimClient(const Step& step, const ClientChoice& clie
   for (const SessionSlot slot : slots) {
     if (client.instance.value_or(sessions_->at(slot).instance) != sessions_->at(slot).instance)
       continue;
-    // The session may be closed with its last token, so its size is read first.
-    uint32_t left = sessions_->at(slot).tokens.size;
-    for (; left > 0 && answer.reclaimed < tokens_max; --left, ++answer.reclaimed) {
-      absence_->EndToken(step, sessions_->at(slot).tokens.head, EndReason::kAdmin, note);
+    // The next one is read before the end: the session may be closed with its last token.
+    TokenSlot next = sessions_->at(slot).tokens.head;
+    while (next != kNoToken && skipped < kSkippedMax) {
+      const TokenSlot token = next;
+      next = tokens_->at(token).next(TokenOrder::kSession);
+      if (!sight.Has(*flows_, tokens_->at(token).flow_slot)) {
+        ++skipped;
+        continue;
+      }
+      answer.more = answer.reclaimed == tokens_max;
+      if (answer.more) break;
+      absence_->EndToken(step, token, EndReason::kAdmin, note);
+      ++answer.reclaimed;
     }
-    answer.more = answer.more || left > 0;
+    if (answer.more) break;
   }
+  *looks_ += skipped;
   if (answer.reclaimed == 0) return answer;
   const std::string client_id(client.client_id);
   const std::string name_space(client.name_space);

@@ -11,6 +11,7 @@
 #include "core/answers.h"
 #include "core/expiry/absence.h"
 #include "core/notices.h"
+#include "core/sight.h"
 #include "core/step.h"
 #include "core/tables/flow_table.h"
 #include "core/tables/session_table.h"
@@ -42,7 +43,7 @@ class Reclaims {
   // See Core.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
   ReclaimAnswer ReclaimClient(const Step& step, const ClientChoice& client, uint32_t tokens_max,
-                              const AdminAct& act);
+                              const AdminAct& act, const Sight& sight);
   Result<ReclaimAnswer> ReclaimFlow(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,

@@ -91,7 +91,7 @@ void ReclaimClient(const Call& call) {
   if (!MayReach(call, params.name_space)) return;
   ReplyReclaimed(call, call.core()->ReclaimClient(
                            call.step, {params.name_space, params.client_id, params.instance},
-                           params.limit, ActOf(call, params.reason)));
+                           params.limit, ActOf(call, params.reason), SightOf(*call.connection)));
 }
 
 void ReclaimFlow(const Call& call) {

@@ -220,6 +220,31 @@ TEST_CASE("a token whose rule has moved to another tenant is as one that does no
   CHECK(t.h.Call(t.h.ConnectAs("bob"), reclaim.view()).status() == TokenStatus::kReleaseOk);
 }
 
+TEST_CASE("who takes back a client's tokens leaves those whose rule has moved out of reach") {
+  Tenants t;
+  REQUIRE(t.Load("shop", {{.flow = 1, .count = 2}, {.flow = 3}}) == "ok");
+  const uint64_t second = t.h.Take(t.anns, 3);
+  REQUIRE(second != 0);
+  REQUIRE(t.Load("shop", {{.flow = 3}}) == "ok");
+  t.h.TakeReplies(t.anns);  // Its waiter is refused.
+  REQUIRE(t.Load("bank", {{.flow = 1}, {.flow = 2}}) == "ok");
+  const auto reclaim = [&](ConnectionId id) {
+    wire::OutputBuffer out;
+    wire::EncodeReclaimClientRequest(
+        7, {.name_space = "shop", .client_id = "anns-worker", .reason = "r"}, &out);
+    const auto answer = wire::DecodeReclaimedReply(t.h.Call(id, out.view()).result);
+    REQUIRE(answer.ok());
+    CHECK_FALSE(answer->more);
+    return answer->reclaimed;
+  };
+  const core::FlowTable& flows = t.h.core().flows();
+  CHECK(reclaim(t.h.ConnectAs("ann")) == 1);
+  CHECK(flows.at(flows.Find({FlowId{3}})).lane.now_calls == 0);
+  CHECK(flows.at(flows.Find({FlowId{1}})).lane.now_calls == 1);
+  CHECK(reclaim(t.h.ConnectAs("ann")) == 0);
+  CHECK(reclaim(t.root) == 1);
+}
+
 TEST_CASE("a set of rules that takes another tenant's flow is refused without its name") {
   Tenants t;
   wire::OutputBuffer out;
