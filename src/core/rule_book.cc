@@ -35,7 +35,7 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
   NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? BytesToWrite(*flows_, sets) : 0));
 
   // Removals first, so that there is room for new rules. A flow that another set has is not
-  // removed: it moves there with tokens, waiters and counters.
+  // removed: it moves there with tokens and counters.
   std::vector<std::string> sources;
   for (const RuleSet* set : sets) sources.push_back(sources_.SourceOf(set->name_space));
   std::vector<size_t> removed;
@@ -177,13 +177,10 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
   const bool moves = space_before != kNoNamespace && space_before != space;
   if (flow.active() && !moves && *flow.rule == rule) return false;
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
-  // The old namespace loses the record, and the flow's lanes from its list of lanes that wait for
-  // sessions.
   if (moves) {
+    // Waiters may not reach the new namespace: to them the rule is removed.
+    waiting_->RefuseAll(step, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
     books_->RecordRuleRemoved(step, flow);
-    auto& waiting = flows_->name_space(space_before).waiting_for_sessions;
-    waiting.erase(waiting.lower_bound({flow.key(), KeySlot(0)}),
-                  waiting.upper_bound({flow.key(), kNoKey}));
   }
   // Windows look at the old rule, so they come before SetRule; all below reads the new one.
   if (flow.rule != nullptr) rates_->OnNewRule(slot, *flow.rule, rule, step.batch);

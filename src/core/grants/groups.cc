@@ -12,6 +12,7 @@ struct Groups::Item {
   uint32_t position = 0;  // In the request.
   std::optional<Param> param{};
   bool rate = false;
+  uint32_t name_space = 0;  // Since FindLanes: Namespace::number.
   // Since FindLanes. Of a rate, only the flow.
   LaneRef lane{};
   // Since FirstInTheWay: of this lane, if shadow mode does not let it pass.
@@ -166,6 +167,7 @@ Groups::Items Groups::ItemsOf(const WaitingGroup& group) {
   for (const GroupItem& kept : group) {
     items.push_back({.flow = kept.flow, .count = kept.count, .position = kept.position});
     items.back().rate = kept.rate;
+    items.back().name_space = kept.name_space;
     if (kept.param.has_value()) items.back().param = kept.param->view();
   }
   return items;
@@ -178,6 +180,7 @@ WaitingGroup Groups::ToKeep(const Items& items) {
     group.push_back(
         {.flow = item.flow, .count = static_cast<uint32_t>(item.count), .position = item.position});
     group.back().rate = item.rate;
+    group.back().name_space = item.name_space;
     if (item.param.has_value()) group.back().param.emplace(*item.param);
   }
   return group;
@@ -268,7 +271,10 @@ bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& item
     return false;
   }
   waiting_->Replace(step, slot, ticket, wait_ms, superseded);
-  waiting_->SetGroup(slot, ToKeep(items));
+  // The order of the request may be another.
+  WaitingGroup again = *group;
+  for (size_t i = 0; i < items.size(); ++i) again[i].position = items[i].position;
+  waiting_->SetGroup(slot, std::move(again));
   return true;
 }
 
@@ -293,6 +299,12 @@ std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, b
   }
   // The lane: the flow's, or that of the value. Rates have no lane of their own.
   Flow& flow = flows_->at(slot);
+  // A rule that has moved is removed to a group that waits: it may not reach the new namespace.
+  const uint32_t name_space = flows_->name_space(flow.name_space).number;
+  if (!is_new && name_space != item->name_space) {
+    return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item->flow};
+  }
+  item->name_space = name_space;
   item->lane = {slot};
   if (flow.keyed && !item->rate) {
     if (flows_->keys().size() >= books_->options().limits.keys_max &&

@@ -90,6 +90,7 @@ NamespaceSlot FlowTable::FindOrAddNamespace(std::string_view name) {
   if (const NamespaceSlot found = FindNamespace(name); found != kNoNamespace) return found;
   const NamespaceSlot slot = namespaces_.Take();
   namespaces_[slot].name = std::string(name);
+  namespaces_[slot].number = ++last_namespace_number_;
   namespaces_[slot].guard = guards_.Of(name);
   namespace_slots_.emplace(std::string(name), slot);
   return slot;

@@ -110,6 +110,7 @@ struct RuleLoads {
 
 struct Namespace {
   std::string name;
+  uint32_t number = 0;  // Of no other one, nor of one that was erased.
   uint32_t sessions_online = 0;
   uint32_t sessions = 0;               // Online or offline.
   absl::btree_set<FlowKey> rule_keys;  // Flows of its active rules.
@@ -240,6 +241,7 @@ class FlowTable {
   absl::btree_map<FlowKey, FlowSlot> by_key_;
   SlotArena<NamespaceSlot, Namespace, 16> namespaces_;
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
+  uint32_t last_namespace_number_ = 0;
   NamespaceGuards guards_;
   size_t rules_ = 0;
   TokenCounters totals_;

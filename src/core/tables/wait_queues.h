@@ -67,6 +67,7 @@ struct GroupItem {
   uint32_t position = 0;  // In the request.
   std::optional<ParamValue> param{};
   bool rate = false;
+  uint32_t name_space = 0;  // Namespace::number of the rule that was asked.
 };
 // Ordered as Groups looks at lanes.
 using WaitingGroup = std::vector<GroupItem>;

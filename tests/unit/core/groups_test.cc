@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/grants/waiter_list.h"
+#include "core/rules/rule_json.h"
+#include "core/rules/rule_set.h"
 #include "support/core_harness.h"
 #include "support/only_flow.h"
 
@@ -28,6 +30,10 @@ std::vector<RuleOptions> RulesOf(std::initializer_list<std::pair<int64_t, double
                      .client_offline_ms = kHoldMs});
   }
   return rules;
+}
+
+ParsedRules SetOf(std::initializer_list<std::pair<int64_t, double>> flows) {
+  return ParseRules(testing::RulesJson(RulesOf(flows))).value();
 }
 
 // Flows 1, 2 and 3 with a level of one each, and sessions.
@@ -310,6 +316,25 @@ TEST_CASE("a lane of a group that loses its rule or drains refuses the group whe
   SUBCASE("the rule of its own lane is removed: at once") {
     t.h.Rules(RulesOf({{2, 1}}));
     CHECK(t.h.LateText() == "7 NO_RULE_EXISTS of 1");
+  }
+  SUBCASE("the rule of another lane moves to another namespace") {
+    const RuleSet here{.name_space = "app", .parsed = SetOf({{1, 1}})};
+    const RuleSet there{.name_space = "other", .parsed = SetOf({{2, 1}})};
+    REQUIRE(t.h.core().ReplaceRules(t.h.step(), {&here, &there}).ok());
+    t.h.Commit();
+    CHECK(t.h.LateText().empty());
+    t.h.Release(t.a, first);
+    CHECK(t.h.LateText() == "7 NO_RULE_EXISTS of 2");
+    CHECK(t.h.NowCalls(2) == 0);
+  }
+  SUBCASE("the rule of its own lane moves to another namespace: at once") {
+    const RuleSet here{.name_space = "app", .parsed = SetOf({{2, 1}})};
+    const RuleSet there{.name_space = "other", .parsed = SetOf({{1, 1}})};
+    REQUIRE(t.h.core().ReplaceRules(t.h.step(), {&here, &there}).ok());
+    t.h.Commit();
+    CHECK(t.h.LateText() == "7 NO_RULE_EXISTS of 1");
+    t.h.Release(t.a, first);
+    CHECK(t.h.NowCalls(1) == 0);
   }
   SUBCASE("its own lane drains: at once") {
     REQUIRE(t.h.core().Drain(t.h.step(), FlowId{1}, true, {"test", ""}).ok());
