@@ -39,11 +39,6 @@ bool MayReachAll(const Call& call, const wire::AcquireAllParams& params) {
   return true;
 }
 
-// Another's token is as one that does not exist.
-bool IsInReach(const Call& call, TokenId token) {
-  return IsInSight(SightOf(*call.connection), call.core()->books(), token);
-}
-
 // Calls a second are not recorded one by one, so their answer leaves at once. `values`: of the
 // request.
 void ReplyRate(const Call& call, const core::RateAnswer& answer,
@@ -232,15 +227,13 @@ void Cancel(const Call& call) {
 }
 
 // ALREADY_RELEASE waits for the commit too: the record that ended the token may be on its way, and
-// a crash that lost the record would bring the token back.
+// a crash that lost the record would bring the token back. The session's own tokens are in reach,
+// wherever their rules have moved.
 void Release(const Call& call) {
   wire::TokenParams params;
   wire::RequestError error;
   if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
-  if (!IsInReach(call, TokenId{params.token_id})) {
-    return ReplyStatus(call, TokenStatus::kAlreadyRelease);
-  }
   ReplyStatus(call,
               call.core()->Release(call.step, call.connection->session, TokenId{params.token_id},
                                    core::TokenScope::kSession, params.outcome));
@@ -252,7 +245,8 @@ void Keep(const Call& call) {
   if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
   core::KeepAnswer answer{.status = TokenStatus::kAlreadyRelease};
-  if (IsInReach(call, TokenId{params.token_id})) {
+  // Keeps would hold room of another namespace for ever.
+  if (IsInSight(SightOf(*call.connection), call.core()->books(), TokenId{params.token_id})) {
     answer = call.core()->Keep(call.step, call.connection->session, TokenId{params.token_id});
   }
   if (call.request.notification) return;

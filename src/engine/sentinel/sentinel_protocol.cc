@@ -213,12 +213,6 @@ std::optional<TokenId> SentinelProtocol::TokenOf(Connection* connection, const R
     Refuse(connection, request, status);
     return std::nullopt;
   }
-  // Another's token is as one that does not exist.
-  if (!IsInSight(SightOf(*connection), service_->core->books(), TokenId{token})) {
-    wire::sentinel::EncodeStatus(request.xid, request.type, TokenStatus::kAlreadyRelease,
-                                 service_->outputs->AfterCommit(connection));
-    return std::nullopt;
-  }
   return TokenId{token};
 }
 
@@ -239,8 +233,11 @@ void SentinelProtocol::Keep(Connection* connection, const Request& request,
                             const core::Step& step) {
   const std::optional<TokenId> token = TokenOf(connection, request, step);
   if (!token.has_value()) return;
-  const core::KeepAnswer answer =
-      service_->core->Keep(step, connection->session, *token, core::TokenScope::kSentinel);
+  core::KeepAnswer answer{.status = TokenStatus::kAlreadyRelease};
+  // Keeps would hold room of another namespace for ever.
+  if (IsInSight(SightOf(*connection), service_->core->books(), *token)) {
+    answer = service_->core->Keep(step, connection->session, *token, core::TokenScope::kSentinel);
+  }
   wire::sentinel::EncodeStatus(request.xid, request.type, answer.status,
                                service_->outputs->AfterCommit(connection));
 }
