@@ -62,6 +62,16 @@ std::vector<core::FlowSlot> FindFlows(const Call& call, FlowChoice choice) {
   return slots;
 }
 
+// By its session, and by its flow, which may have moved since. A flow that is gone has no namespace
+// any more.
+bool IsSeen(const Call& call, const core::Sight& sight, const ledger::HistoryEntry& entry) {
+  if (sight.all()) return true;
+  if (!sight.Has(entry.name_space)) return false;
+  const core::FlowTable& flows = call.core()->flows();
+  const core::FlowSlot slot = flows.Find({entry.flow, FlowKindIf(entry.param.has_value())});
+  return slot == core::kNoFlow || sight.Has(flows, slot);
+}
+
 }  // namespace
 
 void RulesList(const Call& call) {
@@ -212,7 +222,7 @@ void History(const Call& call) {
     const core::HistoryPage page =
         history.Page(cursor, params.limit - static_cast<uint32_t>(rows.size()));
     for (const ledger::HistoryEntry* entry : page.entries) {
-      if (sight.Has(entry->name_space)) rows.push_back(RowOf(*entry));
+      if (IsSeen(call, sight, *entry)) rows.push_back(RowOf(*entry));
     }
     looks += page.entries.size();
     cursor = page.next_cursor;

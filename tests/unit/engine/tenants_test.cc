@@ -252,6 +252,25 @@ TEST_CASE("a token whose rule has moved to another tenant is as one that does no
   CHECK(t.h.Call(t.h.ConnectAs("bob"), reclaim.view()).status() == TokenStatus::kReleaseOk);
 }
 
+TEST_CASE("the history of a flow that has moved to another tenant moves out of sight with it") {
+  Tenants t;
+  wire::OutputBuffer reclaim;
+  wire::EncodeReclaimRequest(3, {.token_id = t.own.token, .reason = "r"}, &reclaim);
+  REQUIRE(t.h.Call(t.root, reclaim.view()).status() == TokenStatus::kReleaseOk);
+  const auto seen_by = [&](ConnectionId id) {
+    return NamespacesOf<wire::HistoryRow>(&t, id, PageOf(Method::kHistory),
+                                          wire::DecodeHistoryPage);
+  };
+  CHECK(seen_by(t.h.ConnectAs("ann")) == Names{"shop"});
+  // The token that its waiter has got keeps the flow.
+  REQUIRE(t.Load("shop", {}) == "ok");
+  CHECK(seen_by(t.h.ConnectAs("ann")) == Names{"shop"});
+  REQUIRE(t.Load("bank", {{.flow = 1}, {.flow = 2}}) == "ok");
+  CHECK(seen_by(t.h.ConnectAs("ann")).empty());
+  CHECK(seen_by(t.h.ConnectAs("bob")).empty());
+  CHECK(seen_by(t.root) == Names{"shop"});
+}
+
 TEST_CASE("who takes back a client's tokens leaves those whose rule has moved out of reach") {
   Tenants t;
   REQUIRE(t.Load("shop", {{.flow = 1, .count = 2}, {.flow = 3}}) == "ok");
