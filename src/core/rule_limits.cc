@@ -9,6 +9,14 @@
 namespace nowcalls::core {
 namespace {
 
+// Texts of CheckFlowOwners around the name of the other namespace.
+constexpr std::string_view kBelongsTo = " belongs to namespace ";
+constexpr std::string_view kAlsoIn = " is also in the set of namespace ";
+constexpr std::string_view kHowToMove =
+    "; of each kind, flow ids are unique across namespaces (to move it, load a set "
+    "without it there first, such as []; to give a namespace another name, configure both, "
+    "the old one with [])";
+
 std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
   const char* const kind = rule.param.has_value() ? "rule by value" : "rule";
   return InNamespace(set.name_space) + kind + " of resource " + Quoted(rule.resource) +
@@ -71,24 +79,31 @@ Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
     for (const Rule& rule : set->parsed.rules) {
       const auto [owner, is_new] = owners.emplace(rule.key(), set);
       if (!is_new) {
-        return Status::InvalidArgument(FlowIdOf(*set, rule) + " is also in the set of namespace " +
+        return Status::InvalidArgument(FlowIdOf(*set, rule) + std::string(kAlsoIn) +
                                        owner->second->name_space);
       }
       const FlowSlot slot = flows.Find(rule.key());
       if (slot == kNoFlow || !flows.at(slot).active()) continue;
       const std::string& name = flows.name_space(flows.at(slot).name_space).name;
       if (replaced.contains(name)) continue;
-      // A set by RPC may be of somebody who may not see the other namespace.
-      const bool tells = set->source != kRpcRuleSource;
-      return Status::AlreadyExists(
-          FlowIdOf(*set, rule) + " belongs to " +
-          (tells ? "namespace " + name : "another namespace") +
-          "; of each kind, flow ids are unique across namespaces (to move it, load a "
-          "set without it there first, such as []; to give a namespace "
-          "another name, configure both, the old one with [])");
+      return Status::AlreadyExists(FlowIdOf(*set, rule) + std::string(kBelongsTo) + name +
+                                   std::string(kHowToMove));
     }
   }
   return {};
+}
+
+// A resource may have the same words: the first are cut at, the last are before the name.
+std::string WithoutOthers(const std::string& text, const Sight& sight) {
+  const size_t cut = std::min(text.find(kBelongsTo), text.find(kAlsoIn));
+  if (sight.all() || cut == std::string::npos) return text;
+  const size_t last = text.rfind(kBelongsTo);
+  if (last != std::string::npos && text.ends_with(kHowToMove)) {
+    const size_t begin = last + kBelongsTo.size();
+    const std::string_view name(text.data() + begin, text.size() - kHowToMove.size() - begin);
+    if (sight.Has(name)) return text;
+  }
+  return text.substr(0, cut) + " belongs to another namespace" + std::string(kHowToMove);
 }
 
 Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/limits.h"
 #include "core/rules/rule_set.h"
+#include "core/sight.h"
 #include "core/tables/flow_table.h"
 #include "nowcalls/status.h"
 
@@ -23,6 +24,10 @@ absl::flat_hash_set<FlowKey> FlowKeysOf(const RuleSetRefs& sets);
 // kInvalidArgument: a namespace has two sets, or a flow is in two. kAlreadyExists: a namespace
 // without a set keeps the flow.
 Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets);
+
+// An error of CheckFlowOwners, perhaps within other text, names the other namespace: the same
+// without the name unless that is in sight. Other texts stay.
+std::string WithoutOthers(const std::string& text, const Sight& sight);
 
 // kResourceExhausted: namespaces_max, rules_max, flows_max. `wanted`: FlowKeysOf(sets).
 Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,

@@ -1,6 +1,8 @@
 #include "core/rule_sources.h"
 
 #include "base/text.h"
+#include "core/rule_limits.h"
+#include "core/sight.h"
 
 namespace nowcalls::core {
 namespace {
@@ -69,7 +71,10 @@ void RuleSources::NoteRefused(Instant now, std::string_view source, std::string_
   const std::string owner = OwnerOf(found);
   if (!owner.empty() && owner != source) return;
   found.loads.refused_ms = why.ok() ? 0 : now.ms;
-  found.loads.refusal = why.ok() ? std::string() : Shortened(why.message(), kRefusalBytesMax);
+  // All that may see this namespace may read it: only the log names others.
+  const Sight none(nullptr, [](const void*, std::string_view) { return false; });
+  found.loads.refusal =
+      why.ok() ? std::string() : Shortened(WithoutOthers(why.message(), none), kRefusalBytesMax);
 }
 
 std::string RuleSources::SourceOf(std::string_view name_space) const {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "core/rule_book.h"
+#include "core/rule_limits.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_set.h"
 #include "engine/identities.h"
@@ -186,7 +187,9 @@ void RulesLoad(const Call& call) {
         Severity::kWarn, LogTopic::kPeer,
         "connection " + who + " was refused a set of rules: " + why,
         FieldsOf(call, {{"namespace", std::string(params.name_space)}, {"reason", why}}));
-    return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
+    wire::RequestError refused = ErrorOf(loaded.status().WithContext("rules_load"));
+    refused.message = core::WithoutOthers(refused.message, SightOf(*call.connection));
+    return ReplyError(call, refused);
   }
   // 3. Log the act. The answer waits for the commit, with the rules that it puts in force.
   const core::ParsedRules& rules = (*loaded)->parsed;

@@ -134,8 +134,9 @@ TEST_CASE("a flowId of another namespace refuses the whole set") {
   const Status status = Load(&h, "thief", RulesJson({{.flow = 5}, {.flow = 1}}));
   CHECK(StatusCodeName(status.code()) == "already_exists");
   CHECK(status.message() ==
-        "namespace thief: rule of resource 'r1': clusterConfig.flowId 1 belongs to another "
-        "namespace; of each kind, flow ids are unique across namespaces (to move it, load a set "
+        "namespace thief: rule of resource 'r1': clusterConfig.flowId 1 belongs to "
+        "namespace owner; of each kind, flow ids are unique across namespaces (to move it, load a "
+        "set "
         "without "
         "it there first, such as []; to give a namespace another name, configure both, the old one "
         "with [])");

@@ -256,15 +256,14 @@ TEST_CASE("a flow id belongs to one namespace for each kind of rule") {
   const auto load = [&](const std::vector<RuleOptions>& rules) {
     return testing::ReplaceRules(&t.h.core(), t.h.step(), "other", testing::RulesJson(rules));
   };
-  CHECK(load({OfFlow(1)}).message().find("flowId 1 belongs to another namespace") !=
-        std::string::npos);
+  CHECK(load({OfFlow(1)}).message().find("flowId 1 belongs to namespace app") != std::string::npos);
   CHECK(load({OfFlow(1), ByValue(1)}).code() == StatusCode::kAlreadyExists);
   CHECK(load({ByValue(1)}).ok());
   CHECK(testing::ReplaceRules(&t.h.core(), t.h.step(), "app",
                               testing::RulesJson({OfFlow(1), ByValue(1)}))
             .message()
-            .find("rule by value of resource 'r1': clusterConfig.flowId 1 belongs to another "
-                  "namespace") != std::string::npos);
+            .find("rule by value of resource 'r1': clusterConfig.flowId 1 belongs to "
+                  "namespace other") != std::string::npos);
   t.h.Commit();
   CHECK(t.RulesInLedger() == "app 1 of the flow, other 1 by value");
   t.Restart();

@@ -296,14 +296,49 @@ TEST_CASE("who takes back a client's tokens leaves those whose rule has moved ou
   CHECK(reclaim(t.root) == 1);
 }
 
+// The answer to ann, or to `id`, who gives a rule of the bank to the shop.
+std::string TakeFlowOfBank(Tenants* t, ConnectionId id, const std::string& resource = "r") {
+  const std::string rules = R"([{"resource":")" + resource +
+                            R"(","count":1,"grade":0,"clusterMode":true,)"
+                            R"("clusterConfig":{"flowId":2,"thresholdType":1}}])";
+  wire::OutputBuffer out;
+  wire::EncodeRulesLoadRequest(3, "shop", rules, &out);
+  return t->h.Call(id, out.view()).ErrorText();
+}
+
 TEST_CASE("a set of rules that takes another tenant's flow is refused without its name") {
   Tenants t;
+  const ConnectionId ann = t.h.ConnectAs("ann");
+  for (const char* const resource :
+       {"r", "x belongs to namespace shop", "x is also in the set of namespace shop"}) {
+    const std::string text = TakeFlowOfBank(&t, ann, resource);
+    CAPTURE(text);
+    CHECK(text.starts_with("CONFLICT: "));
+    CHECK(text.find(" belongs to another namespace; of each kind") != std::string::npos);
+    CHECK(text.find("bank") == std::string::npos);
+  }
+  CHECK(t.h.driver().TakeLog().find("flowId 2 belongs to namespace bank") != std::string::npos);
+}
+
+TEST_CASE("whoever reaches the other namespace is told which one has the flow") {
+  Tenants t;
+  CHECK(TakeFlowOfBank(&t, t.root).find("flowId 2 belongs to namespace bank; of each kind") !=
+        std::string::npos);
+  t.h.SetAccess({PrincipalEntry("both", access::Role::kAdministrator, {{"shop", "ba*"}})});
+  CHECK(TakeFlowOfBank(&t, t.h.ConnectAs("both")).find("belongs to namespace bank;") !=
+        std::string::npos);
+}
+
+TEST_CASE("the refusal that a namespace's row tells names no other namespace") {
+  Tenants t;
+  TakeFlowOfBank(&t, t.root);
   wire::OutputBuffer out;
-  wire::EncodeRulesLoadRequest(3, "shop", testing::RulesJson({{.flow = 2}}), &out);
-  const std::string text = t.h.Call(t.h.ConnectAs("ann"), out.view()).ErrorText();
-  CHECK(text.starts_with("CONFLICT: "));
-  CHECK(text.find("flowId 2 belongs to another namespace") != std::string::npos);
-  CHECK(text.find("bank") == std::string::npos);
+  wire::EncodePageRequest(5, Method::kNamespaces, {.limit = 9}, &out);
+  const auto page = wire::DecodeNamespacePage(t.h.Call(t.h.ConnectAs("ann"), out.view()).result);
+  REQUIRE(page->rows.size() == 1);
+  const std::string refusal = page->rows[0].refusal.value_or("");
+  CHECK(refusal.find("clusterConfig.flowId 2 belongs to another namespace") != std::string::npos);
+  CHECK(refusal.find("bank") == std::string::npos);
 }
 
 TEST_CASE("an administrator's acts carry its name, in the log and in the history") {
