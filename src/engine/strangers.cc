@@ -17,9 +17,9 @@ void Strangers::Add(Connection* connection, Instant now) {
   const Stranger& stranger = *connection->stranger;
   by_age_.emplace(stranger.number, connection->id);
   Order& others = by_origin_[stranger.origin];
-  if (!others.empty()) sizes_.erase({others.size(), stranger.origin});
+  if (!others.empty()) crowds_.erase(CrowdOf(others, stranger.origin));
   others.emplace(stranger.number, connection->id);
-  sizes_.emplace(others.size(), stranger.origin);
+  crowds_.insert(CrowdOf(others, stranger.origin));
 }
 
 void Strangers::Remove(Connection* connection) {
@@ -27,22 +27,23 @@ void Strangers::Remove(Connection* connection) {
   const std::unique_ptr<Stranger> stranger = std::move(connection->stranger);
   by_age_.erase({stranger->number, connection->id});
   const auto others = by_origin_.find(stranger->origin);
-  sizes_.erase({others->second.size(), stranger->origin});
+  crowds_.erase(CrowdOf(others->second, stranger->origin));
   others->second.erase({stranger->number, connection->id});
   if (others->second.empty()) {
     by_origin_.erase(others);
   } else {
-    sizes_.emplace(others->second.size(), stranger->origin);
+    crowds_.insert(CrowdOf(others->second, stranger->origin));
   }
 }
 
-// A crowd from one place costs that place its oldest, not others their turn to become known.
+// A crowd from one place costs that place its oldest, not others their turn to become known. A
+// crowd from as many places costs the oldest of all, and no place again and again.
 void Strangers::MakeRoom() {
-  const auto& [size, origin] = *sizes_.rbegin();
-  Connection* const oldest = connections_->Get(by_origin_.at(origin).begin()->second);
+  const Crowd& largest = *crowds_.rbegin();
+  Connection* const oldest = connections_->Get(by_origin_.at(largest.origin).begin()->second);
   const std::string why =
       "gives way to another that is not known either: " + std::to_string(count()) + " are not, " +
-      std::to_string(size) + " of them from " + origin;
+      std::to_string(largest.size) + " of them from " + largest.origin;
   Remove(oldest);
   if (!oldest->closed()) closing_->Abort(oldest, why);
 }

@@ -1,7 +1,7 @@
 // Strangers: bounds connections that the server does not know.
 //
 // Thread: loop. Each has kStrangerMsMax and kStrangerBytesMax each way to become known. Of too
-// many, the oldest of the origin with most is closed.
+// many, the oldest of the origin with most is closed; of several such origins the oldest of all.
 #ifndef NOWCALLS_ENGINE_STRANGERS_H_
 #define NOWCALLS_ENGINE_STRANGERS_H_
 
@@ -42,6 +42,19 @@ class Strangers {
  private:
   using Order = absl::btree_set<std::pair<uint64_t, ConnectionId>>;  // By arrival.
 
+  struct Crowd {
+    size_t size = 0;
+    uint64_t oldest = 0;  // Stranger::number.
+    std::string origin;
+
+    bool operator<(const Crowd& other) const {
+      return size != other.size ? size < other.size : oldest > other.oldest;
+    }
+  };
+  static Crowd CrowdOf(const Order& strangers, const std::string& origin) {
+    return {strangers.size(), strangers.begin()->first, origin};
+  }
+
   void MakeRoom();
 
   const Limits& limits_;
@@ -50,7 +63,8 @@ class Strangers {
   uint64_t next_number_ = 0;
   Order by_age_;
   absl::flat_hash_map<std::string, Order> by_origin_;
-  absl::btree_set<std::pair<size_t, std::string>> sizes_;  // Of by_origin_.
+  // Of by_origin_, without empty ones: the last has most, and of as many the oldest stranger.
+  absl::btree_set<Crowd> crowds_;
 };
 
 }  // namespace nowcalls::engine

@@ -317,6 +317,23 @@ TEST_CASE("of too many strangers the oldest from the address with most gives way
       "3 of them from 2001:db8::/64; closing it\n"));
 }
 
+TEST_CASE("a crowd of single addresses pushes out its oldest, whatever their text") {
+  Limits limits;
+  limits.unidentified_max = 3;
+  EngineHarness h(limits);
+  SetCheckout(&h);
+  std::vector<ConnectionId> ids;
+  for (const char* const host : {"192.0.2.5", "192.0.2.9", "192.0.2.1", "192.0.2.8", "192.0.2.2"}) {
+    ids.push_back(h.Connect(net::Peer{.name = std::string(host) + ":1", .host = host}));
+  }
+  // One that comes back from the address with the greatest text stays, too.
+  ids.push_back(h.Connect(net::Peer{.name = "192.0.2.9:2", .host = "192.0.2.9"}));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    CAPTURE(i);
+    CHECK(IsClosed(&h, ids[i]) == (i < 3));
+  }
+}
+
 TEST_CASE("figures count strangers, wrong secrets and refused calls") {
   EngineHarness h;
   h.SetAccess({PrincipalEntry("eve", Role::kObserver)});
