@@ -76,8 +76,13 @@ void Reclaim(const Call& call) {
   wire::ReclaimParams params;
   wire::RequestError error;
   if (!wire::DecodeReclaim(call.request.params, &params, &error)) return ReplyError(call, error);
-  // Another's token is as one that does not exist.
+  // Another's token is as one that does not exist, but for the log.
   if (!IsInSight(SightOf(*call.connection), call.core()->books(), TokenId{params.token_id})) {
+    call.service.identities->NoteRefused(*call.connection, wire::MethodName(call.request.method),
+                                         "is about token " + std::to_string(params.token_id) +
+                                             ", which " + call.connection->identity.principal.name +
+                                             " may not reach",
+                                         /*is_act=*/true, call.step.now);
     return ReplyStatus(call, TokenStatus::kAlreadyRelease);
   }
   ReplyStatus(

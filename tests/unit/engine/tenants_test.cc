@@ -367,6 +367,22 @@ TEST_CASE("an administrator's acts carry its name, in the log and in the history
         "act principal=root by=certificate peer=10.0.0.1:1 method=backup reason=/copy");
 }
 
+TEST_CASE("who tries to take back another tenant's token is told nothing, but the log is") {
+  Tenants t;
+  wire::OutputBuffer out;
+  wire::EncodeReclaimRequest(3, {.token_id = t.other.token, .reason = "r"}, &out);
+  CHECK(t.h.Call(t.h.ConnectAs("ann"), out.view()).status() == TokenStatus::kAlreadyRelease);
+  const std::string token = std::to_string(t.other.token);
+  CHECK(t.h.driver().TakeLog() ==
+        "warn: connection ann at 10.0.0.1:4 was refused reclaim: reclaim "
+        "is about token " +
+            token + ", which ann may not reach\n");
+  CHECK(t.h.driver().last_topic_and_fields() ==
+        "act principal=ann by=certificate peer=10.0.0.1:4 method=reclaim reason=is about token " +
+            token + ", which ann may not reach");
+  CHECK(t.StillThere());
+}
+
 TEST_CASE("refused acts are logged with who asked, but not more than some of an address") {
   Tenants t;
   t.h.SetAccess({PrincipalEntry("eve", access::Role::kClient, {{"shop"}})});
