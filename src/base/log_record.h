@@ -12,10 +12,12 @@ namespace nowcalls {
 
 // Each topic has its rate (server/log/log_limiter.h).
 enum class LogTopic : uint8_t {
-  kServer,  // What the server itself does. Never limited, so no peer may cause such a line at will.
-  kPeer,    // What one peer's behaviour alone caused.
-  kAct,     // What an administrator or a set of rules has changed, or was refused.
-  kEnd,     // The end of a token whose flow or namespace was chosen for the log.
+  // What the server itself does. Not limited by the log: lines that peers may cause at will come
+  // here with a quota of their own.
+  kServer,
+  kPeer,  // What one peer's behaviour alone caused.
+  kAct,   // What an administrator or a set of rules has changed, or was refused.
+  kEnd,   // The end of a token whose flow or namespace was chosen for the log.
 };
 
 // Such as {"flow", "1001", true}.

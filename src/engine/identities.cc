@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/counted.h"
 #include "core/books.h"
 #include "engine/closing.h"
 #include "engine/inputs.h"
@@ -122,21 +123,33 @@ void Identities::LookAgain(Instant now) {
     if (connection->open()) LookAgainAt(connection, now);
   }
   looks_again_ = next_look_ < connections_->all().size();
+  if (!looks_again_) NoteClosed();
 }
 
 void Identities::LookAgainAt(Connection* connection, Instant now) {
   std::optional<access::Identity> again = gate_.Again(connection->peer, connection->identity);
   if (again.has_value()) return Set(connection, *std::move(again), now);
-  driver_->Log(Severity::kInfo, LogTopic::kAct,
-               "connection " + NameOf(*connection) +
-                   " may do less by the new access list, or nothing; closing it",
-               FieldsOf(*connection));
+  const access::Identity& identity = connection->identity;
+  ++closed_[identity.proof == access::Proof::kOpen ? std::string() : identity.principal.name];
   closing_->End(connection);
+}
+
+// A line a connection would be as many as there are connections.
+void Identities::NoteClosed() {
+  for (const auto& [name, count] : std::exchange(closed_, {})) {
+    const std::string who =
+        name.empty() ? "whoever was let in without an access list" : "principal " + name;
+    driver_->Log(Severity::kInfo, LogTopic::kAct,
+                 who + " may do less by the new access list, or nothing: closed " +
+                     Counted(count, "connection"),
+                 {{"principal", name}, {"connections", std::to_string(count), true}});
+  }
 }
 
 void Identities::NoteWrong(const Connection& connection, Instant now) {
   if (!wrong_lines_.Take(net::OriginOf(connection.peer), now)) return;
-  driver_->Log(Severity::kWarn, LogTopic::kPeer,
+  // Few by their quota. Lines about peers have one bound, and a crowd would hide a guesser.
+  driver_->Log(Severity::kWarn, LogTopic::kServer,
                "connection " + connection.peer.name +
                    " has shown a wrong secret; others of its address within 10 s are only counted",
                {{"peer", connection.peer.name}, {"reason", "wrong secret"}});

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "access/gate.h"
 #include "base/limits.h"
@@ -68,6 +69,7 @@ class Identities {
   void AnswerWrong(Instant now);
   void LookAgain(Instant now);
   void LookAgainAt(Connection* connection, Instant now);
+  void NoteClosed();
 
   const core::Core* const core_;
   Driver* const driver_;
@@ -80,6 +82,8 @@ class Identities {
   absl::btree_set<std::pair<int64_t, ConnectionId>> wrong_;
   bool looks_again_ = false;
   size_t next_look_ = 0;  // While looks_again_: those before it have been looked at.
+  // Connections that these looks have closed, by principal; empty: let in without a list.
+  absl::btree_map<std::string, uint64_t> closed_;
   uint64_t wrong_secrets_ = 0;
   uint64_t refused_calls_ = 0;
   // Lines of administrators' acts have a place in the log of their own, which refusals must not

@@ -210,9 +210,9 @@ TEST_CASE("connections of principals that are gone or may less end, others get t
   CHECK(IsClosed(&h, gone));
   CHECK(h.driver().socket(gone).flushed);
   CHECK(h.driver().TakeLog() ==
-        "info: connection gone at 10.0.0.1:2 may do less by the new access list, or nothing; "
-        "closing it\n");
-  CHECK(h.driver().last_topic_and_fields() == "act principal=gone by=certificate peer=10.0.0.1:2");
+        "info: principal gone may do less by the new access list, or nothing: closed 1 "
+        "connection\n");
+  CHECK(h.driver().last_topic_and_fields() == "act principal=gone connections=1");
   CHECK(Known(h.Call(client, IdentifyRequest(2))) ==
         "c administrator certificate default shop "
         "bank");
@@ -238,6 +238,32 @@ TEST_CASE("the first list ends whoever was let in without one, some a turn") {
   CHECK(closed() == 64);
   h.Settle();
   CHECK(closed() == 200);
+}
+
+TEST_CASE("a new list has one line for each principal that loses connections, with their number") {
+  EngineHarness h;
+  for (int i = 0; i < 3; ++i) h.Connect("192.0.2.1:" + std::to_string(i));
+  h.SetAccess({PrincipalEntry("a", Role::kClient), PrincipalEntry("b", Role::kClient)});
+  h.Settle();
+  CHECK(h.driver().TakeLog() ==
+        "info: whoever was let in without an access list may do less by the new access list, or "
+        "nothing: closed 3 connections\n");
+  for (int i = 0; i < 100; ++i) h.ConnectAs("b");
+  h.ConnectAs("a");
+  h.SetAccess({});
+  h.Settle();
+  CHECK(h.driver().TakeLog() ==
+        "info: principal a may do less by the new access list, or nothing: closed 1 connection\n"
+        "info: principal b may do less by the new access list, or nothing: closed 100 "
+        "connections\n");
+}
+
+TEST_CASE("the line of a wrong secret shares its bound with no other lines about peers") {
+  EngineHarness h;
+  SetCheckout(&h);
+  h.Send(h.Connect(), IdentifyRequest(1, "wrong"));
+  h.Settle();
+  CHECK(h.driver().last_topic_and_fields() == "server peer=127.0.0.1:1000 reason=wrong secret");
 }
 
 // --- Strangers. ---
