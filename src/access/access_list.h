@@ -7,7 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,10 +49,15 @@ class AccessList {
   // As ReadAccessText (access/access_file.h) by the server, and Parse.
   static Result<std::shared_ptr<const AccessList>> Read(const std::string& file);
 
-  explicit AccessList(std::vector<Entry> entries) : entries_(std::move(entries)) {}
+  explicit AccessList(std::vector<Entry> entries);
+  AccessList(const AccessList&) = delete;
+  AccessList& operator=(const AccessList&) = delete;
 
-  // nullptr: nobody has it. The time does not depend on how much of a secret is right.
+  // nullptr: nobody has it; so of the next three. The time does not depend on how much of a secret
+  // is right.
   const Entry* FindByDigest(const Digest& digest) const;
+  // The same, by an index. Of a secret that was right before.
+  const Entry* FindByRightDigest(const Digest& digest) const;
   const Entry* FindByCertificate(std::string_view name) const;
   // The longest prefix wins. `host`: an address in digits.
   const Entry* FindByHost(const std::string& host) const;
@@ -58,6 +66,11 @@ class AccessList {
 
  private:
   const std::vector<Entry> entries_;
+  // Of these entries: an access file gives none to two principals.
+  std::map<Digest, const Entry*> by_digest_;
+  std::map<std::string_view, const Entry*> by_certificate_;
+  std::map<Network, const Entry*> by_network_;
+  std::set<int, std::greater<>> prefixes_;  // Of by_network_.
 };
 
 }  // namespace nowcalls::access

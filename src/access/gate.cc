@@ -31,7 +31,7 @@ bool CoversPattern(const Patterns& patterns, std::string_view pattern) {
 
 bool MayLess(const Principal& now, const Principal& before) {
   if (now.role < before.role) return true;
-  if (!now.namespaces.has_value()) return false;
+  if (!now.namespaces.has_value() || now.namespaces == before.namespaces) return false;
   const Patterns all = {"*"};
   const Patterns& patterns = before.namespaces.has_value() ? *before.namespaces : all;
   return !std::all_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
@@ -79,12 +79,14 @@ Result<Identity> Gate::Show(const net::Peer& peer, std::string_view secret) cons
 }
 
 std::optional<Identity> Gate::Again(const net::Peer& peer, const Identity& identity) const {
-  Identity now = Greet(peer);
+  Identity now;
   // A secret that was taken away ends what it began, whatever else the peer could show.
   if (identity.proof == Proof::kSecret && !open()) {
-    const Entry* const entry = list_->FindByDigest(identity.secret);
+    const Entry* const entry = list_->FindByRightDigest(identity.secret);
     if (entry == nullptr) return std::nullopt;
     now = {.principal = entry->principal, .proof = Proof::kSecret, .secret = identity.secret};
+  } else {
+    now = Greet(peer);
   }
   if (!identity.known()) return now;
   const bool is_other = !open() && now.principal.name != identity.principal.name;

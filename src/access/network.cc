@@ -67,9 +67,13 @@ Result<Network> ParseNetwork(const std::string& text) {
   }
   // 2. Bits behind the prefix would be ignored: more was meant, or less.
   const Network network{*address, v4 ? prefix + kMappedBits : prefix};
-  const Network masked{Masked(network.address, network.prefix), network.prefix};
+  const Network masked = NetworkAround(network.address, network.prefix);
   if (masked != network) return wrong("a network, such as " + Text(masked, v4));
   return network;
+}
+
+Network NetworkAround(const Address& address, int prefix) {
+  return {Masked(address, prefix), prefix};
 }
 
 bool Holds(const Network& network, const Address& address) {

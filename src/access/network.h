@@ -30,6 +30,9 @@ struct Network {
 // text.
 Result<Network> ParseNetwork(const std::string& text);
 
+// With the address's bits of the prefix.
+Network NetworkAround(const Address& address, int prefix);
+
 // A network of IPv6 holds no IPv4 address, "::/0" neither.
 bool Holds(const Network& network, const Address& address);
 

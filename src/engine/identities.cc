@@ -13,8 +13,8 @@
 namespace nowcalls::engine {
 namespace {
 
-// A look may search a list of a thousand principals, some 100 us.
-constexpr size_t kLooksPerTurn = 64;
+// A look asks the indexes of the list, some us.
+constexpr size_t kLooksPerTurn = 1'024;
 
 }  // namespace
 

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,17 +100,51 @@ TEST_CASE("names of certificates are compared byte for byte") {
   }
 }
 
+TEST_CASE("a hundred thousand looks at a list of a thousand principals take less than a second") {
+  std::vector<Entry> entries;
+  for (int i = 0; i < 1'000; ++i) {
+    Entry entry = Named("p" + std::to_string(i));
+    for (int k = 0; k < 4; ++k) {
+      entry.secrets.push_back(DigestOf(std::to_string(i) + "-" + std::to_string(k)));
+    }
+    for (int k = 0; k < 100; ++k) {
+      const std::string number = std::to_string(i * 100 + k);
+      entry.certificates.push_back("spiffe://prod/" + number);
+      entry.networks.push_back(
+          {.address = {10, static_cast<uint8_t>(k), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                       static_cast<uint8_t>(i / 256), static_cast<uint8_t>(i % 256)},
+           .prefix = 128});
+    }
+    entries.push_back(std::move(entry));
+  }
+  const AccessList list(std::move(entries));
+  const Digest digest = DigestOf("500-2");
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100'000; ++i) {
+    const char* const names[] = {"p500", "p501", "p300"};
+    const Entry* const found[] = {list.FindByRightDigest(digest),
+                                  list.FindByCertificate("spiffe://prod/50107"),
+                                  list.FindByHost("a07::12c")};
+    for (size_t k = 0; k < 3; ++k) {
+      if (found[k] == nullptr || found[k]->principal.name != names[k]) FAIL(names[k]);
+    }
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+}
+
 TEST_CASE("a digest is found whole, whichever of a principal's it is") {
   Entry entry = Named("a");
   entry.secrets = {DigestOf("old"), DigestOf("new")};
   const AccessList list({Named("none"), entry, Named("last")});
   for (const char* secret : {"old", "new"}) {
     CHECK(NameOf(list.FindByDigest(DigestOf(secret))) == "a");
+    CHECK(NameOf(list.FindByRightDigest(DigestOf(secret))) == "a");
   }
   for (size_t byte = 0; byte < sizeof(Digest); ++byte) {
     Digest wrong = DigestOf("new");
     wrong[byte] ^= 1;
     CHECK(list.FindByDigest(wrong) == nullptr);
+    CHECK(list.FindByRightDigest(wrong) == nullptr);
   }
 }
 

@@ -229,15 +229,15 @@ TEST_CASE("connections of principals that are gone or may less end, others get t
 TEST_CASE("the first list ends whoever was let in without one, some a turn") {
   EngineHarness h;
   std::vector<ConnectionId> ids;
-  for (int i = 0; i < 200; ++i) ids.push_back(h.Connect("192.0.2.1:" + std::to_string(i)));
+  for (int i = 0; i < 1'500; ++i) ids.push_back(h.Connect("192.0.2.1:" + std::to_string(i)));
   h.SetAccess({PrincipalEntry("c", Role::kClient)});
   const auto closed = [&] {
     return std::count_if(ids.begin(), ids.end(), [&](ConnectionId id) { return IsClosed(&h, id); });
   };
   h.Turn();
-  CHECK(closed() == 64);
+  CHECK(closed() == 1'024);
   h.Settle();
-  CHECK(closed() == 200);
+  CHECK(closed() == 1'500);
 }
 
 TEST_CASE("a new list has one line for each principal that loses connections, with their number") {
