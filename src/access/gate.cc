@@ -54,6 +54,7 @@ std::string_view ProofName(Proof proof) {
 }
 
 Identity Gate::Greet(const net::Peer& peer) const {
+  if (peer.shakes_hands) return {};
   if (open()) return {.principal = PrincipalOf(peer), .proof = Proof::kOpen};
   if (IsOfMachine(peer)) return {.principal = PrincipalOf(peer), .proof = Proof::kMachine};
   if (!peer.certificate.empty()) {

@@ -44,7 +44,7 @@ class Gate {
 
   bool open() const { return list_ == nullptr; }
 
-  // By address, certificate or credentials of the kernel.
+  // By address, certificate or credentials of the kernel. Who shakes hands is nobody.
   Identity Greet(const net::Peer& peer) const;
   // kPermissionDenied: wrong, without a word about what would be right. kFailedPrecondition:
   // secrets are not taken over this connection, which anybody on its way can read. An open gate

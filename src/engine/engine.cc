@@ -80,13 +80,14 @@ std::optional<ConnectionId> Engine::OnConnect(net::Peer peer, Instant now) {
   return connection->id;
 }
 
-void Engine::OnIdentity(ConnectionId id, const net::Peer& peer) {
+void Engine::OnIdentity(ConnectionId id, const net::Peer& peer, Instant now) {
+  impl_->batches.SetNow(now);
   Connection* connection = impl_->connections.GetUsed(id);
   if (!connection->open()) return;
   // Its name stays: a session is shown and left by it.
   NOWCALLS_CHECK(connection->peer.name == peer.name);
   connection->peer = peer;
-  impl_->identities.Greet(connection, impl_->batches.now());
+  impl_->identities.Greet(connection, now);
 }
 
 void Engine::OnBytes(ConnectionId id, std::string_view bytes, Instant now) {

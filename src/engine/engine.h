@@ -64,9 +64,9 @@ class Engine {
   // The peer's name is for logs, and shows a session without a client id. nullopt: connections_max
   // are open; close the socket.
   std::optional<ConnectionId> OnConnect(net::Peer peer, Instant now);
-  // A handshake is done: `peer` has `encrypted` and `certificate`, and else is what it was. Before
-  // the first OnBytes.
-  void OnIdentity(ConnectionId id, const net::Peer& peer);
+  // A handshake has begun or is done: `peer` has `shakes_hands`, or `encrypted` and `certificate`,
+  // and else is what it was. Before the first OnBytes.
+  void OnIdentity(ConnectionId id, const net::Peer& peer, Instant now);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
   // The peer sends no more but may still read. Closes once its requests are answered; acquires that
   // wait are dropped unanswered.

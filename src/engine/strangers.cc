@@ -70,7 +70,9 @@ void Strangers::CloseOverdue(Instant now) {
     Remove(connection);
     // One that ends has had its time, too.
     if (connection->closed()) continue;
-    closing_->Abort(connection, "is not known after " + std::to_string(kStrangerMsMax) + " ms");
+    const char* const what =
+        connection->peer.shakes_hands ? "has done no TLS handshake after " : "is not known after ";
+    closing_->Abort(connection, what + std::to_string(kStrangerMsMax) + " ms");
   }
 }
 

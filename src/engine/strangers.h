@@ -1,4 +1,4 @@
-// Strangers: bounds connections that the server does not know.
+// Strangers: bounds connections that the server does not know, and those that shake hands.
 //
 // Thread: loop. Each has kStrangerMsMax and kStrangerBytesMax each way to become known. Of too
 // many, the oldest of the origin with most is closed; of several such origins the oldest of all.

@@ -26,6 +26,7 @@ struct Peer {
   std::string host{};                            // In digits, without a zone; empty: a Unix socket.
   std::optional<UnixCredentials> credentials{};  // Of a Unix socket.
   bool loopback = false;                         // Both ends are on this machine.
+  bool shakes_hands = false;  // It must, or has begun to: nobody until it is done.
   // After a handshake.
   bool encrypted = false;
   std::string certificate{};  // The name that its certificate proves: the first URI or DNS name,

@@ -225,12 +225,32 @@ TEST_CASE("a connection that does not shake hands is closed") {
   REQUIRE(served.Works());
   machine.control().boot_offset_ms += 10'001;
   CHECK(served.Works());  // It wakes the loop.
-  CHECK(server.server().LogHas(" failed: no TLS handshake was done within 10000 ms"));
+  CHECK(server.server().LogHas(" has done no TLS handshake after 10000 ms; closing it"));
   CHECK(WaitFor(silent, POLLIN, BoottimeMs() + kPatienceMs));
   char byte = 0;
   CHECK(recv(silent, &byte, 1, 0) == 0);
   close(silent);
   CHECK(served.Works());
+}
+
+TEST_CASE("of too many connections that do not shake hands the oldest gives way") {
+  TlsFiles files;
+  TestServer server(nullptr, With(files.ServerFiles(files.ca.Issue(TlsFiles::Server())),
+                                  {"--plain", "off", "--unidentified-max", "2"}));
+  TlsCaller served(server.address(), files.ClientFiles());
+  REQUIRE(served.Works());
+  std::vector<int> silent;
+  for (int i = 0; i < 3; ++i) {
+    silent.push_back(ConnectTo(server.address()));
+    REQUIRE(WaitFor(silent.back(), POLLOUT, BoottimeMs() + kPatienceMs));
+    CHECK(served.Works());  // It was accepted.
+  }
+  CHECK(WaitFor(silent[0], POLLIN, BoottimeMs() + kPatienceMs));
+  char byte = 0;
+  CHECK(recv(silent[0], &byte, 1, 0) == 0);
+  CHECK(recv(silent[2], &byte, 1, MSG_DONTWAIT) < 0);
+  CHECK(served.Works());
+  for (const int fd : silent) close(fd);
 }
 
 // Sends all its bytes at once when told, without waiting for an answer.

@@ -428,7 +428,8 @@ void AddCountLimits(std::vector<Setting>* table) {
                            1, 1'000'000, &Limits::connections_max));
   table->push_back(LiveInteger("unidentified-max", kLimits, "N",
                                "Connections that the server does not know yet.",
-                               "Beyond, the oldest from the address with most of them is closed.",
+                               "So are those that shake hands for TLS. Beyond, the oldest from the "
+                               "address with most of them is closed.",
                                1, 1'000'000, &Limits::unidentified_max));
   table->push_back(LiveInteger("sessions-max", kLimits, "N",
                                "Sessions that are online, or offline with tokens.", "", 1,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "net/address.h"
@@ -35,7 +36,10 @@ void Peers::OnAccept(int fd, const net::Peer& peer) {
   const uint32_t reserved = std::min(kReservedConnections, connections_max / 10);
   // 1. A place, and an id of the engine.
   const bool room = open_ + reserved < connections_max || net::IsFromThisHost(fd);
-  const auto id = room ? engine_->OnConnect(peer, Now()) : std::nullopt;
+  const bool is_unix = peer.host.empty();
+  net::Peer known = peer;
+  known.shakes_hands = !is_unix && !tls_->MayBePlain(peer);
+  const auto id = room ? engine_->OnConnect(known, Now()) : std::nullopt;
   if (!id.has_value()) {
     close(fd);
     return LogRefused(peer.name, "connections-max is " + std::to_string(connections_max) +
@@ -43,7 +47,6 @@ void Peers::OnAccept(int fd, const net::Peer& peer) {
                                      " are for this machine");
   }
   // 2. A socket. The engine hears of a connection that failed here, too: its id is free again.
-  const bool is_unix = peer.host.empty();
   auto socket = PeerSocket::Open(
       loop_, fd, is_unix ? net::PlainChannel::Make() : tls_->MakeChannel(peer), *id, this);
   if (socket == nullptr) {
@@ -55,8 +58,7 @@ void Peers::OnAccept(int fd, const net::Peer& peer) {
   ++open_;
   spdlog::debug("connection {} from {}, {} are open", *id, peer.name, open_);
   peers_[*id].socket = std::move(socket);
-  peers_[*id].is = peer;
-  if (!is_unix && !tls_->MayBePlain(peer)) SetCloseBy(*id, Now() + kHandshakeMsMax);
+  peers_[*id].is = std::move(known);
 }
 
 void Peers::LogRefused(const std::string& peer, const std::string& reason) {
@@ -93,9 +95,6 @@ void Peers::SetReading(engine::ConnectionId id, bool on) {
 void Peers::CloseOverdue(Instant now) {
   while (NextClose() <= now) {
     const engine::ConnectionId id = closing_.begin()->second;
-    if (peers_[id].socket->shakes_hands() && !peers_[id].socket->closes()) {
-      LogFailed(id, "no TLS handshake was done within " + std::to_string(kHandshakeMsMax) + " ms");
-    }
     // Taken off the list before the close, so that the loop ends.
     SetCloseBy(id, kNever);
     peers_[id].socket->CloseNow();
@@ -145,15 +144,16 @@ void Peers::OnHandshake(engine::ConnectionId id, const net::Channel& channel) {
   Peer& peer = peers_[id];
   peer.shakes_hands = channel.shakes_hands();
   if (peer.shakes_hands) {
-    if (peer.close_by == kNever) SetCloseBy(id, Now() + kHandshakeMsMax);
+    // One that might have been plain is nobody from its first byte on.
+    if (!std::exchange(peer.is.shakes_hands, true)) engine_->OnIdentity(id, peer.is, Now());
     return;
   }
-  SetCloseBy(id, kNever);
   if (!channel.encrypted()) return;
   tls_->CountHandshake(/*done=*/true);
+  peer.is.shakes_hands = false;
   peer.is.encrypted = true;
   peer.is.certificate = channel.peer();
-  engine_->OnIdentity(id, peer.is);
+  engine_->OnIdentity(id, peer.is, Now());
 }
 
 void Peers::OnBytes(engine::ConnectionId id, std::string_view bytes) {

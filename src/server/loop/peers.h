@@ -1,7 +1,7 @@
 // Peers: the connections of a server: accepted, received from, sent to, closed.
 //
 // Thread: loop. A connection is an id of the engine and a PeerSocket. Each closing one has a
-// deadline, and each that shakes hands.
+// deadline. The engine bounds those that shake hands, as strangers.
 #ifndef NOWCALLS_SERVER_LOOP_PEERS_H_
 #define NOWCALLS_SERVER_LOOP_PEERS_H_
 
@@ -34,9 +34,6 @@ class Peers final : private PeerSocket::Owner {
   // For a peer to close its end once all is sent; at the server's end also to read it.
   static constexpr int64_t kCloseMsMax = 2'000;
 
-  // From the accept, or from the first byte where plain connections are allowed, to the handshake's
-  // end.
-  static constexpr int64_t kHandshakeMsMax = 10'000;
   // Connections that shake hands, and are received from in a turn: each costs half a millisecond.
   static constexpr int kHandshakesPerTurn = 4;
 
@@ -79,7 +76,7 @@ class Peers final : private PeerSocket::Owner {
   struct Peer {
     std::unique_ptr<PeerSocket> socket;  // nullptr: this id is free.
     net::Peer is;
-    Instant close_by = kNever;  // While it is being closed, or shakes hands.
+    Instant close_by = kNever;  // While it is being closed.
     bool shakes_hands = false;  // Bytes of a handshake have come, and it is not done.
   };
 

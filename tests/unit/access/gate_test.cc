@@ -193,6 +193,14 @@ TEST_CASE("a peer that was nobody may become somebody, and one that was open mus
   CHECK(open->proof == Proof::kOpen);
 }
 
+TEST_CASE("who shakes hands is nobody, whatever its address and the gate") {
+  net::Peer peer = kOfShop;
+  peer.shakes_hands = true;
+  CHECK_FALSE(Gate().Greet(peer).known());
+  CHECK_FALSE(GateOf({Shop()}).Greet(peer).known());
+  CHECK_FALSE(GateOf({Shop()}).Again(peer, Identity{})->known());
+}
+
 TEST_CASE("proofs have names") {
   CHECK(ProofName(Proof::kNothing) == "nothing");
   CHECK(ProofName(Proof::kOpen) == "open");

@@ -90,7 +90,7 @@ TEST_CASE("a handshake makes a connection the principal of its certificate") {
   const ConnectionId id = h.Connect(peer);
   peer.encrypted = true;
   peer.certificate = "checkout";
-  h.engine().OnIdentity(id, peer);
+  h.engine().OnIdentity(id, peer, h.now());
   CHECK(Known(h.Call(id, IdentifyRequest(1))) == "checkout client certificate default");
   h.Pass(kStrangerMsMax + 1000);
   CHECK_FALSE(IsClosed(&h, id));
@@ -358,6 +358,38 @@ TEST_CASE("a crowd of single addresses pushes out its oldest, whatever their tex
     CAPTURE(i);
     CHECK(IsClosed(&h, ids[i]) == (i < 3));
   }
+}
+
+TEST_CASE("connections that shake hands are strangers, also without an access file") {
+  Limits limits;
+  limits.unidentified_max = 2;
+  EngineHarness h(limits);
+  const auto peer_of = [](int port, bool shakes_hands) {
+    return net::Peer{.name = "192.0.2.1:" + std::to_string(port),
+                     .host = "192.0.2.1",
+                     .shakes_hands = shakes_hands};
+  };
+  const ConnectionId plain = h.Connect(peer_of(1, false));
+  const ConnectionId first = h.Connect(peer_of(2, true));
+  const ConnectionId second = h.Connect(peer_of(3, true));
+  net::Peer third_peer = peer_of(4, false);
+  const ConnectionId third = h.Connect(third_peer);
+  CHECK_FALSE(IsClosed(&h, first));
+  // It might have been plain, and begins to shake hands.
+  third_peer.shakes_hands = true;
+  h.engine().OnIdentity(third, third_peer, h.now());
+  CHECK(IsClosed(&h, first));
+  third_peer.shakes_hands = false;
+  third_peer.encrypted = true;
+  h.engine().OnIdentity(third, third_peer, h.now());
+  CHECK(Known(h.Call(third, IdentifyRequest(1))) == "192.0.2.1:4 administrator open *");
+  h.driver().TakeLog();
+  h.Pass(kStrangerMsMax);
+  CHECK(h.driver().TakeLog() ==
+        "warn: connection 192.0.2.1:3 has done no TLS handshake after 10000 ms; closing it\n");
+  CHECK(IsClosed(&h, second));
+  CHECK_FALSE(IsClosed(&h, third));
+  CHECK_FALSE(IsClosed(&h, plain));
 }
 
 TEST_CASE("figures count strangers, wrong secrets and refused calls") {
