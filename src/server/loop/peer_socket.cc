@@ -53,10 +53,12 @@ void PeerSocket::Received(ssize_t result, std::string_view bytes) {
 
 void PeerSocket::Take(std::string_view from_socket) {
   const bool shook = channel_->shakes_hands();
+  const uint64_t began_ns = shook ? uv_hrtime() : 0;
   const net::Channel::Received received = channel_->Receive(from_socket);
+  const uint64_t took_ns = shook ? uv_hrtime() - began_ns : 0;
   // Bytes of the channel's own, as of a handshake, may leave before any reply.
   Keep(received.reply);
-  if (shook) owner_->OnHandshake(id_, *channel_);
+  if (shook) owner_->OnHandshake(id_, *channel_, took_ns);
   // Whoever the peer has proved to be may not be welcome.
   if (!received.bytes.empty() && state_ == State::kOpen) owner_->OnBytes(id_, received.bytes);
   channel_->Trim();

@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,8 +35,10 @@ class PeerSocket final : public net::SocketTurn::Socket {
     // The socket has input. True: the owner receives in this turn (net/socket_turn.h); false: it
     // asks again in the next one.
     virtual bool OnReadable(PeerSocket* socket) = 0;
-    // Bytes came while the channel shook hands; it may have done so, or failed.
-    virtual void OnHandshake(engine::ConnectionId id, const net::Channel& channel) = 0;
+    // Bytes came while the channel shook hands; it may have done so, or failed. `took_ns`: what the
+    // channel did with them.
+    virtual void OnHandshake(engine::ConnectionId id, const net::Channel& channel,
+                             uint64_t took_ns) = 0;
     // Bytes of the protocol; the view ends with the call.
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
     // The peer sends no more; it may still read.
@@ -68,7 +71,8 @@ class PeerSocket final : public net::SocketTurn::Socket {
   // Sends behind all sent before: with `turn`'s next SendAll, or later if bytes are kept. Ignored
   // once closing. REQUIRES: `bytes` stay until SendAll.
   void Send(std::string_view bytes, net::SocketTurn* turn);
-  bool shakes_hands() const { return channel_->shakes_hands(); }
+  // One that closes does no more of it.
+  bool shakes_hands() const { return !closes() && channel_->shakes_hands(); }
   bool closes() const { return state_ != State::kOpen; }
   // Bytes the socket did not take yet; 0 once closing.
   size_t kept() const { return state_ == State::kOpen ? kept_left() : 0; }

@@ -135,12 +135,13 @@ void Peers::CloseAll(Instant now) {
 // A crowd that shakes hands must not hold up those that are served: the loop finds the others
 // readable again in the next turn.
 bool Peers::OnReadable(PeerSocket* socket) {
-  if (tls_->on() && socket->shakes_hands() && ++handshakes_ > kHandshakesPerTurn) return false;
+  if (tls_->on() && socket->shakes_hands() && !handshakes_.Take()) return false;
   sockets_.Readable(socket);
   return true;
 }
 
-void Peers::OnHandshake(engine::ConnectionId id, const net::Channel& channel) {
+void Peers::OnHandshake(engine::ConnectionId id, const net::Channel& channel, uint64_t took_ns) {
+  if (tls_->on()) handshakes_.Took(took_ns);
   Peer& peer = peers_[id];
   peer.shakes_hands = channel.shakes_hands();
   if (peer.shakes_hands) {

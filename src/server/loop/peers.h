@@ -23,6 +23,7 @@
 #include "ledger/clock.h"
 #include "net/socket_turn.h"
 #include "server/log/server_log.h"
+#include "server/loop/handshake_budget.h"
 #include "server/loop/listener.h"
 #include "server/loop/peer_socket.h"
 #include "server/security/tls_port.h"
@@ -33,9 +34,6 @@ class Peers final : private PeerSocket::Owner {
  public:
   // For a peer to close its end once all is sent; at the server's end also to read it.
   static constexpr int64_t kCloseMsMax = 2'000;
-
-  // Connections that shake hands, and are received from in a turn: each costs half a millisecond.
-  static constexpr int kHandshakesPerTurn = 4;
 
   // `engine`, `clock`, `log` and `tls` outlive it.
   Peers(const Limits& limits, net::SocketBatch::Means means, engine::Engine* engine,
@@ -49,7 +47,7 @@ class Peers final : private PeerSocket::Owner {
   // Receives from all sockets found readable since the last call.
   void Receive() {
     sockets_.Receive();
-    handshakes_ = 0;
+    handshakes_.BeginTurn();
   }
   // Since the last call a socket has joined those that a poll reads.
   bool TakeToRead() { return std::exchange(to_read_, false); }
@@ -91,7 +89,7 @@ class Peers final : private PeerSocket::Owner {
 
   // PeerSocket::Owner.
   bool OnReadable(PeerSocket* socket) override;
-  void OnHandshake(engine::ConnectionId id, const net::Channel& channel) override;
+  void OnHandshake(engine::ConnectionId id, const net::Channel& channel, uint64_t took_ns) override;
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
   void OnEndOfInput(engine::ConnectionId id) override;
   void OnSent(engine::ConnectionId id, size_t kept) override;
@@ -110,7 +108,7 @@ class Peers final : private PeerSocket::Owner {
   net::SocketTurn sockets_;
   std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
   size_t open_ = 0;
-  int handshakes_ = 0;  // Connections of the turn that shake hands.
+  HandshakeBudget handshakes_;
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
   bool to_read_ = false;
   bool ending_ = false;

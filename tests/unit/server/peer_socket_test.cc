@@ -43,7 +43,8 @@ class Ends : public PeerSocket::Owner {
     turn_.Readable(readable);
     return true;
   }
-  void OnHandshake(engine::ConnectionId /*id*/, const net::Channel& shaking) override {
+  void OnHandshake(engine::ConnectionId /*id*/, const net::Channel& shaking,
+                   uint64_t /*took_ns*/) override {
     shook = !shaking.shakes_hands();
   }
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override {
@@ -388,6 +389,15 @@ TEST_CASE("a channel that holds bytes back and changes them is unseen by the own
   CHECK((read == much));
   CHECK(ends.RunUntil([&] { return ends.lingering == 1; }));
   CHECK(ends.failure.empty());
+}
+
+TEST_CASE("a connection that closes shakes hands no more, and takes no place of those that do") {
+  Ends ends(ToyChannel::Make(ToyChannel::End::kAccepts));
+  CHECK(ends.socket->shakes_hands());
+  ends.PeerSends("?");
+  CHECK(ends.RunUntil([&] { return !ends.failure.empty(); }));
+  REQUIRE(ends.closed == 0);
+  CHECK_FALSE(ends.socket->shakes_hands());
 }
 
 TEST_CASE("a channel that fails closes the connection and says why") {
