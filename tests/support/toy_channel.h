@@ -47,6 +47,7 @@ class ToyChannel final : public net::Channel {
 
   std::string error() const override { return "a byte has no meaning"; }
   bool shakes_hands() const override { return !heard_; }
+  bool encrypted() const override { return heard_; }
   std::string_view peer() const override { return "toy"; }
   bool encrypted() const override { return true; }
 
