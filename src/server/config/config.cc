@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -219,27 +220,30 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
   return Status::Ok();
 }
 
-// Whether all of `addresses` may be listened on.
-bool MayListenOn(const ServerConfig& config, const std::vector<net::SocketAddress>& addresses) {
-  const bool guarded = !config.access_file.empty() && !config.tls.certificate.empty();
-  return guarded || config.insecure_listen ||
-         std::all_of(addresses.begin(), addresses.end(), net::IsLoopback);
-}
+// Whom a port asks for when the server knows principals.
+enum class Asks : uint8_t { kPrincipals, kNobody };
 
 // Refuses an address that other machines can reach. `danger`: what they could do there.
 Status CheckAddress(const Invocation& invocation, const char* setting, const HostPort& name,
-                    const char* danger) {
+                    const char* danger, Asks asks = Asks::kPrincipals) {
+  const ServerConfig& config = invocation.config;
   const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey(setting))];
   const auto addresses = net::ResolveAll(name);
   if (!addresses.ok()) {
     return Status::InvalidArgument(addresses.status().message()).WithContext(origin);
   }
-  if (MayListenOn(invocation.config, *addresses)) return Status::Ok();
+  const bool can_ask = asks == Asks::kPrincipals;
+  const bool guarded = can_ask && !config.access_file.empty() && !config.tls.certificate.empty();
+  if (guarded || config.insecure_listen ||
+      std::all_of(addresses->begin(), addresses->end(), net::IsLoopback)) {
+    return Status::Ok();
+  }
   return Status::InvalidArgument(
-      origin + ": " + name.ToString() +
-      " can be reached from other machines, and without --access and --tls-cert whoever connects " +
-      danger + ". Add both, listen on 127.0.0.1 or [::1], or add " +
-      "--insecure-listen if everybody on that network may do so");
+      origin + ": " + name.ToString() + " can be reached from other machines, and " +
+      (can_ask ? "without --access and --tls-cert whoever connects "
+               : "it knows neither TLS nor principals: whoever connects ") +
+      danger + ". " + (can_ask ? "Add both, listen" : "Listen") +
+      " on 127.0.0.1 or [::1], or add --insecure-listen if everybody on that network may do so");
 }
 
 // Two entries that cannot both be listened on: the second would fail when the ledger has been
@@ -275,7 +279,8 @@ Status CheckListen(const Invocation& invocation) {
     NOWCALLS_RETURN_IF_ERROR(CheckAddress(invocation, "http", *config.http, kCanRead));
   }
   if (config.sentinel.dashboard.host.empty()) return Status::Ok();
-  return CheckAddress(invocation, "sentinel_commands", config.sentinel.listen, kCanRead);
+  return CheckAddress(invocation, "sentinel_commands", config.sentinel.listen, kCanRead,
+                      Asks::kNobody);
 }
 
 // Marks the wrong way round would start and stop grants with each look.

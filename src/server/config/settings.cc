@@ -271,7 +271,8 @@ void AddServing(std::vector<Setting>* table) {
   table->push_back(std::move(listen));
   table->push_back(Switch("insecure-listen", kServing,
                           "Allow an address that other machines can reach.",
-                          "Not needed with `--access` and TLS; see [security](security.md).",
+                          "Not needed with `--access` and TLS, but for `--sentinel-commands`; see "
+                          "[security](security.md).",
                           &Config::insecure_listen));
   table->push_back(Text("access", kServing, "FILE", "Let in whom this file of principals names.",
                         "TOML. It is read again when it changes, and on SIGHUP; a faulty one keeps "

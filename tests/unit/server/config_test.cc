@@ -396,6 +396,24 @@ TEST_CASE("commands of Sentinel's dashboard are answered on loopback unless told
             .starts_with("environment NOWCALLS_SENTINEL_APP: must be UTF-8 without control"));
 }
 
+TEST_CASE("principals and TLS guard the token port and HTTP, not the commands of a dashboard") {
+  const std::vector<std::string> guarded = {"--access=a.toml", "--tls-cert=c.pem",
+                                            "--tls-key=k.pem", "--sentinel-dashboard=console:8080"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = guarded;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  CHECK(Read(with({"--listen=0.0.0.0:18730", "--http=0.0.0.0:18731"})).ok());
+  const std::string open = "--sentinel-commands=0.0.0.0:8719";
+  const std::string error = ErrorOf(Read(with({open})));
+  CHECK(error.starts_with("flag --sentinel-commands: 0.0.0.0:8719 can be reached from other"));
+  CHECK(error.find("it knows neither TLS nor principals") != std::string::npos);
+  // Addresses narrow who may ask, and are no proof.
+  CHECK_FALSE(Read(with({open, "--sentinel-command-peers=10.0.0.9"})).ok());
+  CHECK(Read(with({open, "--insecure-listen"})).ok());
+}
+
 TEST_CASE("metrics are open or as the access file says, which is the default") {
   CHECK_FALSE(Read({})->config.http_metrics_open);
   CHECK(Read({"--http-metrics", "open"})->config.http_metrics_open);
