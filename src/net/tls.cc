@@ -145,11 +145,21 @@ const std::string& TlsServer::names() const { return impl_->names; }
 
 TlsServer::Pem TlsServer::pem() const {
   SSL_CTX* const context = impl_->context.get();
-  Pem pem{PemOf(SSL_CTX_get0_certificate(context)), PemOf(SSL_CTX_get0_privatekey(context))};
+  Pem pem{PemOf(SSL_CTX_get0_certificate(context)), PemOf(SSL_CTX_get0_privatekey(context)), {}};
   STACK_OF(X509)* chain = nullptr;
   SSL_CTX_get0_chain_certs(context, &chain);
   for (int i = 0; i < sk_X509_num(chain); ++i) pem.certificate += PemOf(sk_X509_value(chain, i));
+  const Certificates cas(X509_STORE_get1_all_certs(SSL_CTX_get_cert_store(context)));
+  for (int i = 0; i < sk_X509_num(cas.get()); ++i) {
+    pem.client_ca += PemOf(sk_X509_value(cas.get(), i));
+  }
   return pem;
+}
+
+std::string ProvenNameOfDer(std::string_view der) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
+  const Certificate certificate(d2i_X509(nullptr, &bytes, static_cast<int>(der.size())));
+  return certificate == nullptr ? "" : ProvenNameOf(certificate.get());
 }
 
 // --- The client's side. ---

@@ -41,6 +41,7 @@ class TlsServer {
   struct Pem {
     std::string certificate;  // With its chain.
     std::string key;
+    std::string client_ca;  // Empty: no client certificate is believed.
   };
   Pem pem() const;
 
@@ -49,6 +50,10 @@ class TlsServer {
   explicit TlsServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// The name that a client's certificate proves, for who checked it by another library; `der`: its
+// bytes. Empty: none (net/peer.h).
+std::string ProvenNameOfDer(std::string_view der);
 
 struct TlsClientFiles {
   std::string ca{};           // PEM; empty: the system's.

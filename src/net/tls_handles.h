@@ -21,9 +21,12 @@ struct FreedBy {
   }
 };
 
+inline void FreeCertificates(STACK_OF(X509) * stack) { sk_X509_pop_free(stack, X509_free); }
+
 using SslContext = std::unique_ptr<SSL_CTX, FreedBy<SSL_CTX_free>>;
 using SslConnection = std::unique_ptr<SSL, FreedBy<SSL_free>>;
 using Certificate = std::unique_ptr<X509, FreedBy<X509_free>>;
+using Certificates = std::unique_ptr<STACK_OF(X509), FreedBy<FreeCertificates>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, FreedBy<EVP_PKEY_free>>;
 
 }  // namespace nowcalls::net

@@ -238,19 +238,22 @@ Status CheckBackupName(const std::string& to, const ServerConfig& config,
   return {};
 }
 
-// HTTPS shows the certificate of the token port.
-std::optional<web::Https> HttpsOf(const ServerConfig& config, const TlsContext& tls) {
-  if (tls == nullptr) return std::nullopt;
-  net::TlsServer::Pem pem = tls->pem();
-  return web::Https{std::move(pem.certificate), std::move(pem.key), config.tls.version};
+// HTTPS shows the certificate of the token port, and believes the same clients.
+web::Https HttpsOf(const ServerConfig& config, const net::TlsServer& tls) {
+  net::TlsServer::Pem pem = tls.pem();
+  return {.certificate = std::move(pem.certificate),
+          .key = std::move(pem.key),
+          .client_ca = std::move(pem.client_ca),
+          .clients = config.tls.clients,
+          .version = config.tls.version};
 }
 
-// HTTP shows the certificate and asks the principals of the token port. `web` may be null.
-void LetFollow(Server* server, web::Web* web) {
+// HTTP shows the certificate and asks the principals of the token port. `web` may be null; `config`
+// outlives the server.
+void LetFollow(const ServerConfig& config, Server* server, web::Web* web) {
   if (web == nullptr) return;
-  server->WhenCertificateReplaced([web](const net::TlsServer& tls) {
-    const net::TlsServer::Pem pem = tls.pem();
-    const Status replaced = web->SetCertificate(pem.certificate, pem.key);
+  server->WhenCertificateReplaced([&config, web](const net::TlsServer& tls) {
+    const Status replaced = web->SetCertificate(HttpsOf(config, tls));
     if (!replaced.ok()) LogAt(Severity::kWarn, replaced.message() + "; HTTPS shows that of before");
   });
   server->WhenAccessReplaced([web](const AccessListPtr& list) {
@@ -268,7 +271,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
       .hosts = config.http_hosts,
       .figures = figures,
       .sentinel = config.sentinel,
-      .tls = HttpsOf(config, tls),
+      .tls = tls == nullptr ? std::nullopt : std::optional(HttpsOf(config, *tls)),
       .takes_plain = [&config](const net::Peer& peer) { return MayBePlain(config, peer); },
       .gate = access::Gate(access),
       .metrics_open = config.http_metrics_open,
@@ -404,7 +407,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
         return (*store)->Close();
       },
       &board, std::move(again), options.additions, tls);
-  LetFollow(&server, web.get());
+  LetFollow(config, &server, web.get());
   server.PutAccessInForce(std::move(access));
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);

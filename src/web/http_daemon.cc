@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "web/https_certificate.h"
 
 namespace nowcalls::web {
 namespace {
@@ -34,6 +33,10 @@ MHD_Result CollectArgument(void* into, MHD_ValueKind /*kind*/, const char* key, 
 
 int DescriptorOf(MHD_Connection* connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+void* SessionOf(MHD_Connection* connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
 }
 
 std::string HeaderOf(MHD_Connection* connection, const char* name) {
@@ -118,7 +121,10 @@ net::Peer HttpDaemon::Impl::PeerOf(MHD_Connection* connection) const {
   net::SocketAddress address;
   if (getpeername(fd, address.get(), &address.size) != 0) return {};  // It left.
   net::Peer peer = net::PeerOf(fd, address, 0);
-  peer.encrypted = options.tls.has_value();
+  if (!options.tls) return peer;
+  // Requests come after the handshake, which has checked what the client shows.
+  peer.encrypted = true;
+  peer.certificate = HttpsCertificate::ClientOf(SessionOf(connection));
   return peer;
 }
 
@@ -391,8 +397,7 @@ void HttpDaemon::Impl::OnConnection(MHD_Connection* connection, void** own,
   if (certificate == nullptr) return;
   auto* const kept = new Kept(certificate);
   *own = kept;
-  (*kept)->ShowIn(
-      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+  (*kept)->ShowIn(SessionOf(connection));
 }
 
 Status HttpDaemon::Impl::StartDaemon() {
@@ -447,19 +452,20 @@ Result<std::unique_ptr<HttpDaemon>> HttpDaemon::Start(const Options& options, Gu
   impl->handler = std::move(handler);
   impl->guests = guests;
   if (options.tls) {
-    auto loaded = HttpsCertificate::Load(options.tls->certificate, options.tls->key);
+    auto loaded = HttpsCertificate::Load(*options.tls);
     if (!loaded.ok()) return loaded.status();
     impl->certificate = *std::move(loaded);
     // The certificate has them.
     impl->options.tls->certificate.clear();
     impl->options.tls->key.clear();
+    impl->options.tls->client_ca.clear();
   }
   NOWCALLS_RETURN_IF_ERROR(impl->StartDaemon());
   return std::unique_ptr<HttpDaemon>(new HttpDaemon(std::move(impl)));
 }
 
-Status HttpDaemon::SetCertificate(const std::string& certificate, const std::string& key) {
-  auto loaded = HttpsCertificate::Load(certificate, key);
+Status HttpDaemon::SetCertificate(const Https& https) {
+  auto loaded = HttpsCertificate::Load(https);
   if (!loaded.ok()) return loaded.status();
   const std::lock_guard lock(impl_->mutex);
   impl_->certificate = *std::move(loaded);

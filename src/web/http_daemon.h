@@ -20,16 +20,10 @@
 #include "web/guests.h"
 #include "web/host_names.h"
 #include "web/http.h"
+#include "web/https_certificate.h"
 #include "web/log_line.h"
 
 namespace nowcalls::web {
-
-// PEM texts of the server's certificate with its chain, and of its key.
-struct Https {
-  std::string certificate{};
-  std::string key{};
-  net::TlsVersion version = net::TlsVersion::k13;  // The least that is spoken.
-};
 
 class HttpDaemon {
  public:
@@ -75,7 +69,7 @@ class HttpDaemon {
   // Sends delayed answers whose time has come; call it about twice a second. `now_ms`: BoottimeMs.
   void SendDelayed(int64_t now_ms);
   // Of connections that begin from now on. kInvalidArgument: the earlier one stays.
-  Status SetCertificate(const std::string& certificate, const std::string& key);
+  Status SetCertificate(const Https& https);
 
   // REQUIRES: no thread of its own.
   int wait_fd() const;  // Can be read when Run has something to do.

@@ -150,11 +150,11 @@ void HttpServer::WakeStreams() {
   if (impl_->tls != nullptr) impl_->tls->WakeStreams();
 }
 
-Status HttpServer::SetCertificate(const std::string& certificate, const std::string& key) {
+Status HttpServer::SetCertificate(const Https& https) {
   if (impl_->tls == nullptr) {
     return Status::FailedPrecondition("HTTP began without TLS: start the server anew");
   }
-  return impl_->tls->SetCertificate(certificate, key);
+  return impl_->tls->SetCertificate(https);
 }
 
 }  // namespace nowcalls::web

@@ -69,7 +69,7 @@ class HttpServer {
   // Call it about once a second.
   void WakeStreams();
   // As HttpDaemon::SetCertificate. kFailedPrecondition: it began without TLS.
-  Status SetCertificate(const std::string& certificate, const std::string& key);
+  Status SetCertificate(const Https& https);
 
  private:
   struct Impl;

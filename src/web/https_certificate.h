@@ -1,4 +1,5 @@
-// HttpsCertificate: what an HTTPS server shows, by GnuTLS as libmicrohttpd.
+// HttpsCertificate: what an HTTPS server shows, and which clients it believes, by GnuTLS as
+// libmicrohttpd.
 //
 // Thread: any; immutable.
 #ifndef NOWCALLS_WEB_HTTPS_CERTIFICATE_H_
@@ -7,33 +8,45 @@
 #include <memory>
 #include <string>
 
+#include "net/tls.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::web {
 
+// Texts are PEM.
+struct Https {
+  std::string certificate{};  // The server's, then its chain.
+  std::string key{};
+  std::string client_ca{};  // Whose client certificates are believed.
+  net::ClientCertificates clients = net::ClientCertificates::kOff;
+  net::TlsVersion version = net::TlsVersion::k13;  // The least that is spoken.
+};
+
 class HttpsCertificate {
  public:
-  // Both in PEM: the server's certificate, then its chain; its key. kInvalidArgument: what is
-  // wrong.
-  static Result<std::shared_ptr<const HttpsCertificate>> Load(std::string certificate,
-                                                              std::string key);
+  // kInvalidArgument: what is wrong with which.
+  static Result<std::shared_ptr<const HttpsCertificate>> Load(const Https& https);
   ~HttpsCertificate();
   HttpsCertificate(const HttpsCertificate&) = delete;
   HttpsCertificate& operator=(const HttpsCertificate&) = delete;
 
-  // `session`, a gnutls_session_t before its handshake, shows this; it needs it until its end.
+  // `session`, a gnutls_session_t before its handshake, shows this and asks its client as `https`
+  // says; it needs it until its end. A client that is not believed fails the handshake.
   void ShowIn(void* session) const;
+  // The name that the client's certificate proves (net/peer.h); empty: none. `session`: after its
+  // handshake.
+  static std::string ClientOf(void* session);
 
   const std::string& certificate() const { return certificate_; }
   const std::string& key() const { return key_; }
 
  private:
   struct Credentials;
-  HttpsCertificate(std::string certificate, std::string key,
-                   std::unique_ptr<Credentials> credentials);
+  HttpsCertificate(const Https& https, std::unique_ptr<Credentials> credentials);
 
   const std::string certificate_;
   const std::string key_;
+  const net::ClientCertificates clients_;
   const std::unique_ptr<Credentials> credentials_;
 };
 

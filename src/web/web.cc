@@ -58,8 +58,8 @@ void Web::SetAccess(access::Gate gate) {
   if (server_ != nullptr) server_->WakeStreams();
 }
 
-Status Web::SetCertificate(const std::string& certificate, const std::string& key) {
-  return server_ == nullptr ? Status::Ok() : server_->SetCertificate(certificate, key);
+Status Web::SetCertificate(const Https& https) {
+  return server_ == nullptr ? Status::Ok() : server_->SetCertificate(https);
 }
 
 void Web::Look(const std::vector<std::string>& addresses, uint16_t token_port) {

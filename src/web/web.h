@@ -58,7 +58,7 @@ class Web {
   void SetAccess(access::Gate gate);
   // Of new connections; PEM texts. kInvalidArgument: the earlier one stays. kFailedPrecondition: it
   // began without TLS.
-  Status SetCertificate(const std::string& certificate, const std::string& key);
+  Status SetCertificate(const Https& https);
   // Call once, when the server answers at `addresses`, of which the first that does is asked: the
   // feed begins.
   void Look(const std::vector<std::string>& addresses, uint16_t token_port);

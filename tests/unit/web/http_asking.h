@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "support/certificates.h"
 #include "support/poll_until.h"
 #include "web/http.h"
 
@@ -23,6 +24,7 @@ struct HttpQuestion {
   std::vector<std::string> headers{};  // "NAME: VALUE"
   std::string user{};                  // "NAME:SECRET" of Basic.
   std::string ca{};                    // PEM, of which an https server must be.
+  IssuedCertificate own{};             // Shown to an https server.
   std::string source{};                // The address from which it comes; empty: any.
   std::atomic<bool>* begun = nullptr;  // Set once the answer has a body.
 };
@@ -73,6 +75,14 @@ inline HttpAnswer Ask(const HttpQuestion& question) {
   }
   curl_blob ca{const_cast<char*>(question.ca.data()), question.ca.size(), CURL_BLOB_COPY};
   if (!question.ca.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO_BLOB, &ca);
+  curl_blob certificate{const_cast<char*>(question.own.certificate.data()),
+                        question.own.certificate.size(), CURL_BLOB_COPY};
+  curl_blob key{const_cast<char*>(question.own.key.data()), question.own.key.size(),
+                CURL_BLOB_COPY};
+  if (certificate.len > 0) {
+    curl_easy_setopt(curl.get(), CURLOPT_SSLCERT_BLOB, &certificate);
+    curl_easy_setopt(curl.get(), CURLOPT_SSLKEY_BLOB, &key);
+  }
   const int64_t begin_ms = BoottimeMs();
   const CURLcode error = curl_easy_perform(curl.get());
   answer.took_ms = BoottimeMs() - begin_ms;

@@ -121,13 +121,13 @@ TEST_CASE("another certificate is shown to new connections, and a broken one cha
   CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return begun.load(); }));
   const testing::Authority next("next");
   const IssuedCertificate issued = OfServer(next);
-  const Status mixed = site.server()->SetCertificate(issued.certificate, OfServer(next).key);
+  const Status mixed = site.server()->SetCertificate({issued.certificate, OfServer(next).key});
   CHECK(mixed.code() == StatusCode::kInvalidArgument);
   CHECK(mixed.message().starts_with("HTTPS cannot use the certificate with its key: "));
-  CHECK_FALSE(site.server()->SetCertificate("", "").ok());
-  CHECK_FALSE(site.server()->SetCertificate("no PEM", issued.key).ok());
+  CHECK_FALSE(site.server()->SetCertificate({}).ok());
+  CHECK_FALSE(site.server()->SetCertificate({"no PEM", issued.key}).ok());
   CHECK(site.Get("/x").status == 200);
-  REQUIRE(site.server()->SetCertificate(issued.certificate, issued.key).ok());
+  REQUIRE(site.server()->SetCertificate({issued.certificate, issued.key}).ok());
   CHECK(site.Get("/x").status == 0);
   CHECK(site.GetOf("/x", next.certificate()).body == "/x encrypted");
   site.End();
@@ -171,11 +171,95 @@ TEST_CASE("readers of HTTPS streams leave room for probes and scrapes of their o
   for (std::thread& reader : readers) reader.join();
 }
 
+// A server that asks clients for certificates, and answers with the name that one proves.
+class AskingSite {
+ public:
+  explicit AskingSite(net::ClientCertificates clients) : clients_(clients) {
+    auto started = HttpServer::Start(
+        {.listen = {"127.0.0.1", 0}, .tls = Asking(believed_)}, [](const Request& request) {
+          return Response{.body = "<" + request.peer.certificate + ">"};
+        });
+    REQUIRE(started.status().ToString() == "ok");
+    server_ = *std::move(started);
+  }
+
+  Https Asking(const testing::Authority& believed) const {
+    const IssuedCertificate issued = OfServer(company_);
+    return {.certificate = issued.certificate,
+            .key = issued.key,
+            .client_ca = believed.certificate(),
+            .clients = clients_};
+  }
+  HttpAnswer GetAs(const IssuedCertificate& client) const {
+    return testing::Ask({.url = "https://" + server_->address().ToString() + "/x",
+                         .ca = company_.certificate(),
+                         .own = client});
+  }
+  const testing::Authority& believed() const { return believed_; }
+  HttpServer* server() { return server_.get(); }
+
+ private:
+  const net::ClientCertificates clients_;
+  const testing::Authority company_{"company"};
+  const testing::Authority believed_{"clients"};
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_CASE("a certificate that an HTTPS client shows proves its URI, else its DNS, else its name") {
+  const AskingSite site(net::ClientCertificates::kOptional);
+  const auto named = [&](const testing::CertificateSpec& spec) {
+    return site.GetAs(site.believed().Issue(spec)).body;
+  };
+  CHECK(named({.common_name = "cn", .names = {{'D', "a.example"}, {'U', "spiffe://a/b"}}}) ==
+        "<spiffe://a/b>");
+  CHECK(named({.common_name = "cn", .names = {{'D', "a.example"}}}) == "<a.example>");
+  CHECK(named({.common_name = "cn", .usage = "clientAuth"}) == "<cn>");
+  CHECK(named({.common_name = "cn", .more_common_name = "other"}) == "<>");
+  const testing::Authority middle("middle", &site.believed());
+  CHECK(site.GetAs(middle.Issue({.common_name = "below"})).body == "<below>");
+  CHECK(site.GetAs({}).body == "<>");
+}
+
+TEST_CASE("an HTTPS client whose certificate is not believed gets no answer") {
+  for (const auto clients :
+       {net::ClientCertificates::kOptional, net::ClientCertificates::kRequired}) {
+    const AskingSite site(clients);
+    CHECK(site.GetAs(testing::Authority("stranger").Issue({.common_name = "cn"})).status == 0);
+    const auto refused = [&](const testing::CertificateSpec& spec) {
+      return site.GetAs(site.believed().Issue(spec)).status == 0;
+    };
+    CHECK(refused({.common_name = "cn", .ends_s = -1}));
+    CHECK(refused({.common_name = "cn", .usage = "serverAuth"}));
+    CHECK_FALSE(refused({.common_name = "cn"}));
+  }
+}
+
+TEST_CASE("where HTTPS requires a client certificate, none and a nameless one get no answer") {
+  AskingSite site(net::ClientCertificates::kRequired);
+  CHECK(site.GetAs({}).status == 0);
+  const testing::CertificateSpec nameless{.common_name = "one", .more_common_name = "two"};
+  CHECK(site.GetAs(site.believed().Issue(nameless)).status == 0);
+  const IssuedCertificate client = site.believed().Issue({.common_name = "cn"});
+  CHECK(site.GetAs(client).body == "<cn>");
+  // Other CAs count for new connections.
+  REQUIRE(site.server()->SetCertificate(site.Asking(testing::Authority("next"))).ok());
+  CHECK(site.GetAs(client).status == 0);
+}
+
+TEST_CASE("HTTPS that asks for client certificates needs CAs that it can read") {
+  const AskingSite site(net::ClientCertificates::kOptional);
+  Https https = site.Asking(site.believed());
+  for (const char* cas : {"", "no PEM"}) {
+    https.client_ca = cas;
+    CHECK(HttpsCertificate::Load(https).status().code() == StatusCode::kInvalidArgument);
+  }
+}
+
 TEST_CASE("a server that began without TLS takes no certificate") {
   const auto server = HttpServer::Start({.listen = {"127.0.0.1", 0}},
                                         [](const Request&) { return Response{.body = "x"}; });
   REQUIRE(server.ok());
-  CHECK((*server)->SetCertificate("", "").code() == StatusCode::kFailedPrecondition);
+  CHECK((*server)->SetCertificate({}).code() == StatusCode::kFailedPrecondition);
   const auto broken = HttpServer::Start({.listen = {"127.0.0.1", 0}, .tls = Https{"", ""}},
                                         [](const Request&) { return Response{}; });
   CHECK(broken.status().code() == StatusCode::kInvalidArgument);
