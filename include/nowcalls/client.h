@@ -38,12 +38,15 @@ namespace nowcalls {
 // refuses: OVERLOADED, INTERNAL, token_limit, key_limit, namespace_qps, disk_low. A flow without a
 // rule is no failure (kNoRule), and a call that the server does not permit is refused. While no
 // server is reached, an acquire with a wait falls back when its wait is over.
+//
+// No call falls back until a server lets the client in again, once one refused its secret or its
+// certificate (kPermissionDenied), nor while a secret is not answered. A server whose certificate
+// the client does not believe is as one that is not reached.
 enum class Fallback : uint8_t {
   // The call fails when its timeout is over. For calls that must never exceed a limit.
   kFail,
   // As Sentinel's clients, by fallbackToLocalWhenFail of the rule last seen. True: kLocal. False,
-  // or
-  // no rule seen: kPass.
+  // or no rule seen: kPass.
   kByRule,
   // Admitted up to this process's share: the rule's level, under GLOBAL divided by the sessions
   // online at the last connect. Tokens of the server count. No rule seen: kFail.

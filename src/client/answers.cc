@@ -84,6 +84,10 @@ Answer NoAnswerOf(const Call& call, std::string_view reason) {
 
 Answer BadRequestOf(std::string message) { return EndOf(Outcome::kBadRequest, std::move(message)); }
 
+Answer PermissionDeniedOf(std::string message) {
+  return EndOf(Outcome::kPermissionDenied, std::move(message));
+}
+
 Answer UnavailableOf(std::string message) {
   return EndOf(Outcome::kUnavailable, std::move(message));
 }

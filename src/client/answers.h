@@ -22,6 +22,7 @@ Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t
 Answer LocalRefusalOf(FlowId flow, uint64_t now_calls, uint64_t level);
 Answer NoAnswerOf(const Call& call, std::string_view reason);
 Answer BadRequestOf(std::string message);
+Answer PermissionDeniedOf(std::string message);
 Answer UnavailableOf(std::string message);
 
 }  // namespace nowcalls::client

@@ -51,7 +51,10 @@ Status NotConnected(const net::Endpoint& peer, const Status& why) {
                                  "; is nowcalls-server running there?");
     case StatusCode::kFailedPrecondition:
       return Status::Unavailable("cannot talk to " + peer.ToString() + ": " + why.message());
-    case StatusCode::kPermissionDenied: return why.WithContext("cannot talk to " + peer.ToString());
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kInvalidArgument:
+      return Status::PermissionDenied("cannot talk to " + peer.ToString() + ": " + why.message());
+    case StatusCode::kIoError: return Status::InvalidArgument(why.message());
     default: return why;
   }
 }
@@ -133,6 +136,9 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
       return Close(Status::OutcomeUnknown("no answer from " + peer + " within " +
                                           std::to_string(timeout_ms) + " ms" +
                                           (exchange.peer_is_silent() ? kNeverSpoke : "")));
+    }
+    if (received.code() == StatusCode::kPermissionDenied) {
+      return Close(received.WithContext("cannot talk to " + peer));
     }
     if (!received.ok()) {
       const bool plain = exchange.peer_is_silent() && !socket->encrypted();

@@ -59,12 +59,12 @@ Result<net::Socket> Dial(const net::Endpoint& server, const Security& security,
                          int64_t deadline_ms) {
   // Files are read for each dial: a certificate that was renewed is shown from now on.
   const Result<ChannelMaker> make_channel = ChannelsTo(server, security.tls);
-  if (!make_channel.ok()) return make_channel.status();
+  if (!make_channel.ok()) return Status::IoError(make_channel.status().message());
   Result<net::Socket> socket =
       net::Socket::Connect(server, deadline_ms, getaddrinfo, (*make_channel)());
   if (!socket.ok()) return socket;
   if (!security.secret.empty() && !socket->encrypted() && !StaysOnThisMachine(socket->fd())) {
-    return Status::PermissionDenied(
+    return Status::InvalidArgument(
         "the secret needs TLS, or a server on this machine: over a plain connection anybody on "
         "the way could read it");
   }

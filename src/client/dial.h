@@ -31,8 +31,9 @@ using ChannelMaker = std::function<std::unique_ptr<net::Channel>()>;
 Result<ChannelMaker> ChannelsTo(const net::Endpoint& server, const TlsOptions& tls);
 
 // Shakes hands, too. kUnavailable: nobody answers there. kFailedPrecondition: somebody does, but
-// not in the TLS that is wanted. kPermissionDenied: the secret may not travel over this connection.
-// kInvalidArgument: as CheckTls.
+// not in the TLS that is wanted. kPermissionDenied: it does not let the client's certificate in.
+// kInvalidArgument: the secret may not travel over this connection. kIoError: a file of TLS is
+// wrong now.
 Result<net::Socket> Dial(const net::Endpoint& server, const Security& security,
                          int64_t deadline_ms);
 

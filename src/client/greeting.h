@@ -26,6 +26,13 @@ class Greeting {
 
   // Shows the secret, if there is one, and says hello.
   void Begin(Exchange* exchange, int64_t now_ms);
+  // The connection has ended.
+  void End() {
+    identify_msgid_.reset();
+    hello_msgid_.reset();
+  }
+  // The server may yet say that the secret is wrong.
+  bool shows_secret() const { return identify_msgid_.has_value(); }
   bool Awaits(uint32_t msgid) const { return msgid == identify_msgid_ || msgid == hello_msgid_; }
   // Takes an awaited answer. kCorruption: it cannot be read.
   Result<Step> Take(const wire::Response& response, Exchange* exchange, int64_t now_ms);

@@ -8,6 +8,7 @@
 //   a dial fails           next address; after a failed row, calls without a wait fall back
 //   hello is refused       calls wait for the next address, or end if the client is at fault
 //   it is not let in       all calls end, without a fallback, until a server accepts hello
+//   a secret is unanswered no call falls back: a wrong secret is answered late
 //   the connection breaks  repeatable calls go back to the queue, others are kUnknown or fall back
 //   the server is silent   a ping; without an answer in time the owner disconnects
 //   no contact for long    tokens lapse by this process's clock (validity.h)
@@ -51,8 +52,7 @@ ClientSession::ClientSession(ClientOptions options, Prng prng, int64_t now_ms, u
 
 // The connection.
 
-void ClientSession::DialFailed(const std::string& reason, int64_t now_ms, bool refused) {
-  if (refused) EndQueue(BadRequestOf(reason), true, now_ms);
+void ClientSession::DialFailed(const std::string& reason, int64_t now_ms) {
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || closing_) return;
@@ -84,6 +84,7 @@ void ClientSession::Disconnected(const std::string& reason, int64_t now_ms) {
   const bool was_ready = ready();
   state_ = State::kOffline;
   exchange_.reset();
+  greeting_.End();
   for (const CallPtr& call : calls_.TakeInFlight()) {
     // The request may still reach the server, even behind its repetition.
     call->strayed = true;
@@ -145,16 +146,18 @@ Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
   }
 }
 
-// Denied: no fallback may let a call pass since its caller is refused.
-void ClientSession::EndQueue(Answer failure, bool denies, int64_t now_ms) {
-  if (denies) {
-    failure.message = dialing_.address() + ": " + failure.message;
-    if (!denied_) {
-      lines_.emplace_back(LogLevel::kWarning,
-                          "not let in, so all calls end at once: " + failure.message);
-    }
-    denied_ = failure;
+// No fallback may let a call pass since its caller is refused.
+void ClientSession::Deny(Answer denial, int64_t now_ms) {
+  denial.message = dialing_.address() + ": " + denial.message;
+  if (!denied_) {
+    lines_.emplace_back(LogLevel::kWarning,
+                        "not let in, so all calls end at once: " + denial.message);
   }
+  denied_ = std::move(denial);
+  EndQueue(*denied_, now_ms);
+}
+
+void ClientSession::EndQueue(const Answer& failure, int64_t now_ms) {
   for (const CallPtr& call : calls_.TakeQueue()) {
     if (call->persistent() || call->kind == Call::Kind::kRule) {
       calls_.Queue(call);
@@ -172,8 +175,8 @@ Status ClientSession::GreetingAnswered(const wire::Response& response, int64_t n
     // The owner disconnects and tries the next address. Asking again would not help calls that wait
     // now, if the client is at fault.
     const Answer& refusal = greeting_.refusal();
-    const bool denies = refusal.outcome == Outcome::kPermissionDenied;
-    if (denies || refusal.outcome == Outcome::kBadRequest) EndQueue(refusal, denies, now_ms);
+    if (refusal.outcome == Outcome::kBadRequest) EndQueue(refusal, now_ms);
+    if (refusal.outcome == Outcome::kPermissionDenied) Deny(refusal, now_ms);
     return Status::Unavailable(refusal.message);
   }
   const wire::HelloReply& reply = greeting_.reply();

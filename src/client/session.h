@@ -57,9 +57,10 @@ class ClientSession {
 
   // The connection.
   Dialing& dialing() { return dialing_; }
-  // `refused`: the client may not talk to that server; calls end as kBadRequest until a server
-  // accepts hello.
-  void DialFailed(const std::string& reason, int64_t now_ms, bool refused = false);
+  void DialFailed(const std::string& reason, int64_t now_ms);
+  // The client may not talk to that server, or is not let in: calls end so until a server accepts
+  // hello. DialFailed or Disconnected follows.
+  void Deny(Answer denial, int64_t now_ms);
   void Connected(int64_t now_ms);
   // Not ok: close the connection and call Disconnected.
   Status Received(std::string_view bytes, int64_t now_ms);
@@ -94,7 +95,7 @@ class ClientSession {
 
   // Answers.
   Status GreetingAnswered(const wire::Response& response, int64_t now_ms);
-  void EndQueue(Answer failure, bool denies, int64_t now_ms);
+  void EndQueue(const Answer& failure, int64_t now_ms);
   Status Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms);
   Status Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
                   int64_t now_ms);

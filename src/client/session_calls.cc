@@ -264,7 +264,8 @@ void ClientSession::Ask(const CallPtr& call, int64_t now_ms) {
   if (ready()) return Send(call, now_ms);
   if (denied_ && wants_room) return Fail(call, *denied_, now_ms);
   // No server after a row of dials: fall back at once, unless the call may wait for room.
-  if (down_ && local_.active() && wants_room && !call->MayWait(now_ms)) {
+  if (down_ && !greeting_.shows_secret() && local_.active() && wants_room &&
+      !call->MayWait(now_ms)) {
     return Fail(call, NoAnswerOf(*call, why_offline_), now_ms);
   }
   calls_.Queue(call);
@@ -563,8 +564,8 @@ void ClientSession::Fail(const CallPtr& call, Answer failure, int64_t now_ms, To
   const bool unasked =
       failure.outcome == Outcome::kUnavailable || failure.outcome == Outcome::kUnknown;
   const bool full = status == TokenStatus::kTooManyRequest || status == TokenStatus::kFail;
-  const bool falls_back =
-      (unasked || full) && local_.active() && !closing_ && !abandoned_ && !denied_;
+  const bool falls_back = (unasked || full) && local_.active() && !closing_ && !abandoned_ &&
+                          !denied_ && !greeting_.shows_secret();
   switch (call->kind) {
     case Call::Kind::kAcquire: {
       const auto acquire = std::static_pointer_cast<AcquireCall>(call);

@@ -181,8 +181,12 @@ void TcpFront::TakeDialled(int64_t now_ms) {
   dialling_ = false;
   if (!dialled->ok()) {
     const Status& why = dialled->status();
-    const bool refused = why.code() == StatusCode::kPermissionDenied;
-    return session()->DialFailed(why.message(), now_ms, refused);
+    if (why.code() == StatusCode::kInvalidArgument) {
+      session()->Deny(client::BadRequestOf(why.message()), now_ms);
+    } else if (why.code() == StatusCode::kPermissionDenied) {
+      session()->Deny(client::PermissionDeniedOf(why.message()), now_ms);
+    }
+    return session()->DialFailed(why.message(), now_ms);
   }
   socket_.emplace(**std::move(dialled));
   session()->Connected(now_ms);
@@ -197,6 +201,8 @@ void TcpFront::Receive(int64_t now_ms) {
     if (!understood.ok()) return Disconnect(understood, now_ms);
   }
   if (!status.ok()) {
+    if (status.code() == StatusCode::kPermissionDenied)
+      session()->Deny(client::PermissionDeniedOf(status.message()), now_ms);
     return Disconnect(session()->ready() ? status : EndBeforeHello(status, socket_->encrypted()),
                       now_ms);
   }

@@ -46,6 +46,11 @@ int HowItEnded(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
+Status WhyFailed(const Channel& channel) {
+  return {channel.denied() ? StatusCode::kPermissionDenied : StatusCode::kUnavailable,
+          channel.error()};
+}
+
 }  // namespace
 
 Result<Socket> Socket::Connect(const Endpoint& server, int64_t deadline_ms, const Lookup& lookup,
@@ -74,8 +79,10 @@ Result<Socket> Socket::Connect(const Endpoint& server, int64_t deadline_ms, cons
 
 // The client's end speaks first.
 Status Socket::ShakeHands(int64_t deadline_ms) {
-  const auto failed = [](const std::string& why) {
-    return Status{StatusCode::kFailedPrecondition, "the TLS handshake failed: " + why};
+  const auto failed = [&](const std::string& why) {
+    return Status{
+        channel_->denied() ? StatusCode::kPermissionDenied : StatusCode::kFailedPrecondition,
+        "the TLS handshake failed: " + why};
   };
   char chunk[16 * 1024];
   std::string_view arrived;
@@ -206,7 +213,7 @@ Status Socket::ReceiveNow(std::string* bytes) {
     const auto received = channel_->Receive({chunk, static_cast<size_t>(size)});
     bytes->append(received.bytes);
     if (!received.reply.empty()) unsent_.append(received.reply);
-    if (received.failed) return Status::Unavailable(channel_->error());
+    if (received.failed) return WhyFailed(*channel_);
     if (static_cast<size_t>(size) < sizeof(chunk)) break;
   }
   return Status::Ok();
@@ -222,7 +229,7 @@ Status Socket::Receive(std::string* bytes, int64_t deadline_ms) {
       const auto received = channel_->Receive({chunk, static_cast<size_t>(size)});
       NOWCALLS_RETURN_IF_ERROR(SendAll(received.reply, deadline_ms));
       bytes->append(received.bytes);
-      if (received.failed) return Status::Unavailable(channel_->error());
+      if (received.failed) return WhyFailed(*channel_);
       if (!received.bytes.empty()) return Status::Ok();
       continue;  // The bytes were the channel's own.
     }

@@ -23,7 +23,8 @@ class Socket {
  public:
   // Takes the first address that answers, dialled as in RFC 8305. The deadline includes the lookup
   // and the channel's handshake. Without the server's name: kUnavailable: why the last address
-  // failed; kFailedPrecondition: why the handshake did.
+  // failed; kFailedPrecondition: why the handshake did; kPermissionDenied: why the server does not
+  // let the client's certificate in.
   static Result<Socket> Connect(const Endpoint& server, int64_t deadline_ms,
                                 const Lookup& lookup = getaddrinfo,
                                 std::unique_ptr<Channel> channel = PlainChannel::Make());
@@ -46,7 +47,8 @@ class Socket {
   // Without blocking: buffers the rest for the next SendNow. Errors as Send.
   Status SendNow(std::string_view bytes);
   bool has_unsent() const { return !unsent_.empty(); }
-  // Appends 0 to about 1 MiB. kUnavailable: closed or broken; *bytes has the bytes before.
+  // Appends 0 to about 1 MiB. kUnavailable: closed or broken; kPermissionDenied: as Connect, since
+  // TLS 1.3 tells it behind the handshake. *bytes has the bytes before.
   Status ReceiveNow(std::string* bytes);
   int fd() const { return fd_; }
   // Nobody on the way reads the bytes.
@@ -54,7 +56,7 @@ class Socket {
   // Ends the connection and every wait for it. The descriptor stays.
   void Shutdown() const;
 
-  // Appends at least a byte. kUnavailable: closed or broken. kOutcomeUnknown: none in time.
+  // Appends at least a byte. Errors as ReceiveNow. kOutcomeUnknown: none in time.
   Status Receive(std::string* bytes, int64_t deadline_ms);
 
  private:

@@ -23,6 +23,22 @@ void Free(std::string* buffer) {
   if (buffer->capacity() > kKeptBytes) buffer->shrink_to_fit();
 }
 
+// Of a peer's alert. Before TLS 1.3 one that misses a certificate says handshake_failure, which may
+// mean anything.
+bool IsAboutCertificate(int reason) {
+  switch (reason) {
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE: return true;
+    default: return false;
+  }
+}
+
 TlsChannel* ChannelOf(const SSL* ssl) { return static_cast<TlsChannel*>(SSL_get_app_data(ssl)); }
 
 }  // namespace
@@ -170,7 +186,7 @@ int TlsChannel::OnVerify(int trusted, X509_STORE_CTX* checked) {
   if (!ProvenNameOf(certificate).empty()) return 1;
   self->untrusted_ = "its certificate (" + NamesOf(certificate) +
                      ") has no name of printable characters as URI, DNS name or common name";
-  X509_STORE_CTX_set_error(checked, X509_V_ERR_APPLICATION_VERIFICATION);
+  X509_STORE_CTX_set_error(checked, X509_V_ERR_CERT_REJECTED);  // The alert: bad_certificate.
   return 0;
 }
 
@@ -185,6 +201,7 @@ void TlsChannel::Fail() {
   if (!untrusted_.empty()) return Fail(untrusted_);
   const unsigned long error = ERR_peek_last_error();  // NOLINT(google-runtime-int): OpenSSL's.
   if (ERR_GET_LIB(error) == ERR_LIB_SSL) {
+    denied_ = !side_.server && IsAboutCertificate(ERR_GET_REASON(error));
     if (std::string why = WhyRefused(ERR_GET_REASON(error)); !why.empty()) return Fail(why);
   }
   const char* const reason = ERR_reason_error_string(error);
@@ -217,8 +234,10 @@ std::string TlsChannel::WhyRefused(int reason) const {
       return "it does not trust " + own + ", since it does not know the CA that signed it";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED: return "it says that " + own + " has expired";
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE: return "it refuses " + own;
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED: return "it refuses " + own;
     case SSL_R_NO_APPLICATION_PROTOCOL:
     case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
       return "it asks for another application protocol (ALPN) than nowcalls/1";

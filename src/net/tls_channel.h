@@ -34,6 +34,7 @@ class TlsChannel final : public Channel {
   std::string_view Close() override;
   void Trim() override;
   std::string error() const override { return error_; }
+  bool denied() const override { return denied_; }
   bool shakes_hands() const override { return shakes_hands_; }
   std::string_view peer() const override { return peer_; }
   bool encrypted() const override { return true; }
@@ -60,6 +61,7 @@ class TlsChannel final : public Channel {
   const Side side_;
   bool shakes_hands_ = true;
   bool failed_ = false;
+  bool denied_ = false;
   std::string untrusted_;  // What is wrong with the peer's certificate.
   std::string error_;
   std::string peer_;

@@ -113,6 +113,42 @@ TEST_CASE("a secret that is wrong lets no call pass, and WaitConnected tells it"
   CHECK(client->WaitConnected(10ms).code() == StatusCode::kPermissionDenied);
 }
 
+TEST_CASE("a client whose certificate the server refuses gets no call past it by a fallback") {
+  const TempDir dir;
+  const Authority ca("Test CA");
+  WriteStringToFile(dir.Sub("ca.pem"), ca.certificate());
+  const CertificateFiles own = WriteCertificate(
+      dir.path(), "server", ca.Issue({.common_name = "server", .names = {{'I', "127.0.0.1"}}}));
+  auto tls = net::TlsServer::Load({.certificate = own.certificate,
+                                   .key = own.key,
+                                   .client_ca = dir.Sub("ca.pem"),
+                                   .clients = net::ClientCertificates::kRequired});
+  REQUIRE(tls.ok());
+  const FakeServer server(Answering(/*denies=*/false),
+                          [&] { return net::MakeChannelByFirstByte(*tls, /*plain=*/false); });
+  ClientOptions options = SecretOf(server.address());
+  options.secret.clear();
+  options.tls = {.on = true, .ca = dir.Sub("ca.pem")};
+  Outcome outcome = Outcome::kPermissionDenied;
+  SUBCASE("it shows none") {}
+  SUBCASE("it shows one of another CA") {
+    const CertificateFiles foreign =
+        WriteCertificate(dir.path(), "foreign", Authority("Other CA").Issue({.common_name = "x"}));
+    options.tls.certificate = foreign.certificate;
+    options.tls.key = foreign.key;
+  }
+  SUBCASE("but it is the client that does not believe the server") {
+    WriteStringToFile(dir.Sub("other.pem"), Authority("Other CA").certificate());
+    options.tls.ca = dir.Sub("other.pem");
+    outcome = Outcome::kOk;  // As a server that is not reached: kPass.
+  }
+  const auto client = StartClient(options);
+  const Acquired acquired = client->Acquire(kFlow);
+  CHECK_MESSAGE(acquired.outcome == outcome, acquired.message);
+  const bool denied = outcome == Outcome::kPermissionDenied;
+  CHECK((client->WaitConnected(10ms).code() == StatusCode::kPermissionDenied) == denied);
+}
+
 TEST_CASE("a client that speaks TLS says so of a server that does not") {
   const TempDir dir;
   WriteStringToFile(dir.Sub("ca.pem"), Authority("Test CA").certificate());

@@ -131,6 +131,46 @@ class IdentifyTest(unittest.TestCase):
         self.assertIsNone(peer.tick_at(105.9))
         self.assertIsNotNone(peer.tick_at(106.0))
 
+    def test_a_call_whose_time_ends_before_its_secret_is_answered_does_not_fall_back(self):
+        for down in (False, True):
+            peer = Peer(secret=SECRET, fallback="pass")
+            if down:
+                with self.assertLogs("nowcalls", "WARNING"):
+                    peer.session.connect_failed(peer.now, "Connection refused")
+            peer.session.connected(peer.now)
+            calls = [peer.acquire(), peer.submit(RateRequest(111, 1))]
+            self.assertFalse(any(call.done for call in calls))
+            self.assertIsNone(peer.tick_at(peer.now + 5.0))
+            for call in calls:
+                self.assertIsInstance(call.error, nowcalls.Unavailable)
+
+    def test_a_server_that_is_gone_before_it_answered_a_secret_is_one_that_is_not_reached(self):
+        peer = Peer(secret=SECRET, fallback="pass")
+        peer.session.connected(peer.now)
+        call = peer.acquire()
+        with self.assertLogs("nowcalls", "WARNING"):
+            peer.disconnect()
+        self.assertTrue(call.done and call.error is None)
+
+    def test_a_client_whose_certificate_is_not_let_in_gets_no_call_past_it(self):
+        for shaken in (False, True):
+            peer = Peer(fallback="pass")
+            waits = peer.acquire()
+            with self.assertLogs("nowcalls", "WARNING") as logged:
+                if shaken:
+                    peer.session.connected(peer.now)
+                peer.session.denied(peer.now, "it refuses the client's certificate")
+                if shaken:
+                    peer.disconnect()
+                else:
+                    peer.session.connect_failed(peer.now, "it refuses the client's certificate")
+            self.assertEqual(len(logged.output), 1)
+            for call in (waits, peer.acquire()):
+                with self.assertRaisesRegex(
+                    nowcalls.PermissionDenied, "a:1: it refuses the client's certificate"
+                ):
+                    call.result()
+
     def test_a_secret_does_not_leave_over_a_plain_connection_to_another_host(self):
         peer = Peer(secret=SECRET, fallback="pass")
         call = peer.acquire()

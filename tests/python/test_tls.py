@@ -132,14 +132,14 @@ class TlsTest(unittest.TestCase):
                 came.append(error)
         return came
 
-    def fails(self, address, words, end="", **settings):
+    def fails(self, address, words, end="", error_class=nowcalls.Unavailable, **settings):
         """An acquire ends when all addresses have failed, since nothing limits it locally."""
         settings = {"tls": authority.file, "fallback": "local", **settings}
         with self.assertLogs("nowcalls", "WARNING"):
             for error in self.each(
                 address, lambda client: client.acquire(1, timeout=PATIENCE_S), **settings
             ):
-                self.assertIsInstance(error, nowcalls.Unavailable)
+                self.assertIsInstance(error, error_class)
                 self.assertIn(f"{address}: {words}", str(error))
                 self.assertTrue(str(error).endswith(end), str(error))
 
@@ -240,7 +240,16 @@ class ServerTest(TlsTest):
             self.assertEqual(pong, 5)
         names = [certificate["subjectAltName"] for _, _, certificate in self.met]
         self.assertEqual(names, [(("URI", "spiffe://prod/checkout"),)] * 2)
-        self.fails(server.address, "it asks for a client certificate, and none was shown")
+
+    def test_a_client_whose_certificate_the_server_refuses_gets_no_call_past_it(self):
+        server = self.server(self.context(clients=authority.file))
+        denied = {"error_class": nowcalls.PermissionDenied, "fallback": "pass"}
+        self.fails(server.address, "it asks for a client certificate, and none was shown", **denied)
+        other = Authority()
+        self.addCleanup(other.remove)
+        certificate, key = other.issue("URI:spiffe://prod/checkout")
+        settings = {"tls_certificate": certificate, "tls_key": key, **denied}
+        self.fails(server.address, "it refuses the client's certificate", **settings)
 
     def test_a_context_of_the_program_is_used_as_it_is(self):
         server = self.server(self.context())

@@ -49,7 +49,6 @@ class ToyChannel final : public net::Channel {
   bool shakes_hands() const override { return !heard_; }
   bool encrypted() const override { return heard_; }
   std::string_view peer() const override { return "toy"; }
-  bool encrypted() const override { return true; }
 
  private:
   static constexpr char kGreeting = 'G';

@@ -118,11 +118,67 @@ TEST_CASE("a flow that the client may not use is no case for a fallback") {
 TEST_CASE("a secret that may not travel ends calls as the client's own fault") {
   Script script(WithSecret(Fallback::kPass));
   const auto waits = script.Acquire();
-  script.session.DialFailed("the secret needs TLS", 0, /*refused=*/true);
+  script.session.Deny(BadRequestOf("the secret needs TLS"), 0);
+  script.session.DialFailed("the secret needs TLS", 0);
   script.Tell();
   CHECK(waits->answer.outcome == Outcome::kBadRequest);
   CHECK(script.answers.back().message == "a:1: the secret needs TLS");
   CHECK(script.Acquire()->answer.outcome == Outcome::kBadRequest);
+  CHECK_FALSE(script.session.denied());
+}
+
+TEST_CASE("a call whose time ends while its secret is not answered yet does not fall back") {
+  Script script(WithSecret(Fallback::kPass));
+  const auto waits = script.Acquire();
+  bool down = false;
+  SUBCASE("at the first connection") {}
+  SUBCASE("after no server was reached") {
+    script.session.DialFailed("refused", 0);
+    script.Tell();
+    CHECK(waits->answer.local);
+    down = true;
+  }
+  script.session.Connected(0);
+  const Json identify = script.Expect("identify");
+  const auto asked = script.Acquire();
+  CHECK_FALSE(asked->done);
+  script.Tick(1000);
+  if (!down) CHECK(waits->answer.outcome == Outcome::kUnavailable);
+  CHECK(asked->answer.outcome == Outcome::kUnavailable);
+  CHECK_FALSE(asked->answer.local);
+  script.now = 1100;
+  RefuseGreeting(&script, identify);
+  CHECK(script.Acquire()->answer.outcome == Outcome::kPermissionDenied);
+}
+
+TEST_CASE("a server that is gone before it answered a secret is one that is not reached") {
+  Script script(WithSecret(Fallback::kPass));
+  script.session.Connected(0);
+  const auto waits = script.Acquire();
+  script.Break();
+  CHECK(waits->answer.outcome == Outcome::kOk);
+  CHECK(waits->answer.local);
+}
+
+TEST_CASE("a client whose certificate is not let in gets no call past it") {
+  Script script(OptionsWith(Fallback::kPass));
+  const auto waits = script.Acquire();
+  SUBCASE("in the handshake") {
+    script.session.Deny(PermissionDeniedOf("it refuses the client's certificate"), 0);
+    script.session.DialFailed("it refuses the client's certificate", 0);
+  }
+  SUBCASE("behind the handshake") {
+    script.session.Connected(0);
+    script.session.Deny(PermissionDeniedOf("it refuses the client's certificate"), 0);
+    script.Break();
+  }
+  script.Tell();
+  CHECK(waits->answer.outcome == Outcome::kPermissionDenied);
+  CHECK(waits->answer.message == "a:1: it refuses the client's certificate");
+  CHECK(script.session.denied());
+  CHECK(script.Acquire()->answer.outcome == Outcome::kPermissionDenied);
+  // The server has got a certificate that it knows.
+  script.Connect();
   CHECK_FALSE(script.session.denied());
 }
 

@@ -79,6 +79,7 @@ class Asking:
         self._down = False  # All addresses have failed since the last connection.
         self._why_offline = f"{self.dialing.name} is not connected yet"
         self._denied: Optional[BadRequest] = None  # Of all calls, until a server accepts hello.
+        self._identify_msgid = 0  # Until it is answered: the server may yet say that it is wrong.
         self._sessions_online = 1
         self._contact = Contact(now, clock)
         # Calls.
@@ -170,7 +171,7 @@ class Asking:
             self._send(call, now)
         elif self._denied is not None and call.wants_room:
             self._fail(call, again(self._denied), now)
-        elif self._down and self._fallback.active and call.wants_room and not call.may_wait(now):
+        elif self._falls_back_at_once(call, now):
             self._fail(call, call.no_answer(self._why_offline), now)
         else:
             self._calls.queue(call)
@@ -422,10 +423,14 @@ class Asking:
     def _falls_back(self, call: Call, error: Error) -> bool:
         if not call.wants_room or call.left or self._closing or not self._fallback.active:
             return False
-        if self._denied is not None:
+        if self._denied is not None or self._identify_msgid:
             return False
         full = isinstance(error, Refused) and error.status in (TOO_MANY_REQUEST, FAIL)
         return full or isinstance(error, (Unavailable, OutcomeUnknown))
+
+    def _falls_back_at_once(self, call: Call, now: float) -> bool:
+        no_server = self._down and not self._identify_msgid
+        return no_server and self._fallback.active and call.wants_room and not call.may_wait(now)
 
     def _decide(self, call: Call, now: float) -> Any:
         sessions = self._sessions_online

@@ -74,6 +74,8 @@ class Link(asyncio.Protocol):
                 await self._dial(*dialing.address)
             except (OSError, asyncio.TimeoutError, OverflowError, BadRequest) as error:
                 why = _tls.why(error, shaking=self.session.config.tls is not None)
+                if _tls.denies(error):
+                    self.session.denied(_clock.now(), why)
                 self.session.connect_failed(_clock.now(), why)
             else:
                 if not self._draining:
@@ -213,6 +215,8 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, error: Optional[Exception]) -> None:
         if self._transport is not None:
+            if _tls.denies(error):  # TLS 1.3 tells it behind the handshake.
+                self.session.denied(_clock.now(), _tls.why(error))
             ended = self.session.end_of_connection
             self._break(ended(_tls.why(error)) if error else ended())
             self.pump()

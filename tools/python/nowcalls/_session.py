@@ -69,7 +69,6 @@ class Session(Asking):
         self._instance = instance
         self._useful = False  # The server has answered more than hello.
         self._shown = ""  # The secret, on this connection.
-        self._identify_msgid = 0
         self._identity = ""  # What the server calls the client.
         self._hello_msgid = 0
         self._hello_at = now
@@ -112,7 +111,7 @@ class Session(Asking):
         self._contact.begin(now)
         if not self._has_failed:  # Else the reason of before says more.
             self._why_offline = f"{self.dialing.name}: {self._no_hello}"
-        self._shown, self._identify_msgid, self._identity = "", 0, ""
+        self._shown, self._identity = "", ""
         if self.config.secret is not None:
             try:
                 self._identify(self.config.secret, private)
@@ -120,6 +119,11 @@ class Session(Asking):
                 return self._deny(error, now)
         self._hello(now)
         return None
+
+    def denied(self, now: float, reason: str) -> None:
+        """The server does not let the client's certificate in: connect_failed, or disconnected,
+        follows."""
+        self._deny(PermissionDenied(reason), now)
 
     def connect_failed(self, now: float, reason: str) -> None:
         self._why_offline, self._has_failed = f"{self.dialing.name}: {reason}", True
@@ -140,6 +144,7 @@ class Session(Asking):
     def disconnected(self, now: float, reason: str) -> None:
         """The connection is gone. Calls without answer are asked on the next one."""
         was_ready, self._state = self._state == READY, OFFLINE
+        self._identify_msgid = 0
         self._exchange = Exchange()
         for call in self._calls.take_in_flight():
             call.strayed = True

@@ -43,12 +43,24 @@ _WORDS = {
     "TLSV1_ALERT_UNKNOWN_CA": f"{_REFUSED}: it does not know the CA that signed it",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": f"{_REFUSED}: it has expired",
     "SSLV3_ALERT_BAD_CERTIFICATE": _REFUSED,
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": f"{_REFUSED}: it was revoked",
+    "TLSV1_ALERT_ACCESS_DENIED": _REFUSED,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _REFUSED,
     "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": _REFUSED,
     "TLSV1_ALERT_NO_APPLICATION_PROTOCOL": (
         f"it asks for another application protocol (ALPN) than {ALPN}"
     ),
 }
+
+
+# Alerts about what the client shows. Before TLS 1.3 a server that misses a certificate says
+# handshake_failure, which may mean anything.
+_DENIALS = (
+    *("TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA", "TLSV1_ALERT_ACCESS_DENIED"),
+    *("SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_EXPIRED"),
+    *("SSLV3_ALERT_CERTIFICATE_REVOKED", "SSLV3_ALERT_CERTIFICATE_UNKNOWN"),
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE",
+)
 
 
 class Tls:
@@ -195,6 +207,11 @@ def _check_name(name: object) -> None:
         right = False
     if not right or str(name).startswith("."):
         raise BadRequest(f"tls_server_name must be a host's name or address, not {name!r:.300}")
+
+
+def denies(error: Optional[BaseException]) -> bool:
+    """Whether the server does not let the client's certificate in, or asks for one."""
+    return isinstance(error, ssl.SSLError) and error.reason in _DENIALS
 
 
 def why(error: BaseException, shaking: bool = False) -> str:

@@ -267,6 +267,8 @@ class Worker:
         except NOT_YET:
             return
         except OSError as error:
+            if _tls.denies(error):  # TLS 1.3 tells it behind the handshake.
+                self._session.denied(_clock.now(), _tls.why(error))
             data, reason = b"", self._session.end_of_connection(_tls.why(error))
         else:
             reason = self._session.end_of_connection()
@@ -309,10 +311,12 @@ class Worker:
             return
         if self._dial.lookup.done:
             self._lookups.pop(session.dialing.address, None)
-        failure, self._dial = self._dial.failure, None
+        failure, denied, self._dial = self._dial.failure, self._dial.denied, None
         if sock is not None:
             self._attach(sock, now)
         else:
+            if denied:
+                session.denied(now, failure or "unknown")
             session.connect_failed(now, failure or "unknown")
 
 
@@ -359,6 +363,7 @@ class _Dial:
         self.lookup = lookup
         self.until = now + timeout
         self.failure: Optional[str] = None
+        self.denied = False  # Of the last address.
         self.sock: Optional[socket.socket] = None
         self._timeout = timeout
         self._tls = tls
@@ -384,6 +389,7 @@ class _Dial:
                     return None
             except (OSError, ValueError, BadRequest) as error:
                 self._why = _tls.why(error, isinstance(self.sock, ssl.SSLSocket))
+                self.denied = _tls.denies(error)
                 self.close(selector)
             else:
                 selector.unregister(self.sock)
