@@ -18,6 +18,7 @@
 #include "base/counted.h"
 #include "base/hex.h"
 #include "base/near_name.h"
+#include "base/only_owner_writes.h"
 #include "base/os_error.h"
 #include "base/text.h"
 #include "base/toml_shape.h"
@@ -256,11 +257,7 @@ class Parser {
 
 Status CheckFile(const std::string& file, const struct stat& info, Reader reader) {
   if (!S_ISREG(info.st_mode)) return Status::InvalidArgument(file + " is no regular file");
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Status::InvalidArgument(
-        file + " can be written by others than its owner, and it says who may come in: run " +
-        "`chmod go-w " + file + "`");
-  }
+  NOWCALLS_RETURN_IF_ERROR(CheckOnlyOwnerWrites(file, info.st_mode, "it says who may come in"));
   if (reader == Reader::kTool || info.st_uid == 0 || info.st_uid == geteuid()) return {};
   return Status::InvalidArgument(file + " belongs to user " + std::to_string(info.st_uid) +
                                  ", and only root's files and those of user " +

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/os_error.h"
 #include "base/quiet_thread.h"
+#include "client/answers.h"
 #include "client/exchange.h"
 #include "net/endpoint.h"
 

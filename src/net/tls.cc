@@ -71,15 +71,15 @@ Status UseCertificate(const std::string& file, const std::string& key_file, SSL_
   return Status::Ok();
 }
 
-// A CA of the file is believed also if another one has signed it. `names`: clients are told these.
-Status BelieveIn(const std::string& file, bool names, SSL_CTX* context) {
-  const auto cas = ReadCertificates(file);
+// A CA of the file is believed also if another one has signed it. `of_clients`: these are told it.
+Status BelieveIn(const std::string& file, bool of_clients, SSL_CTX* context) {
+  const auto cas = of_clients ? ReadClientCas(file) : ReadCertificates(file);
   if (!cas.ok()) return cas.status();
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   for (const Certificate& ca : *cas) {
     if (X509_STORE_add_cert(store, ca.get()) != 1 ||
-        (names && SSL_CTX_add_client_CA(context, ca.get()) != 1)) {
+        (of_clients && SSL_CTX_add_client_CA(context, ca.get()) != 1)) {
       return Status::InvalidArgument(file + " cannot be used: " + LastTlsError());
     }
   }
@@ -122,7 +122,7 @@ Result<std::shared_ptr<const TlsServer>> TlsServer::Load(const TlsServerFiles& f
   SSL_CTX_set_alpn_select_cb(made, ChooseProtocol, nullptr);
   if (files.clients != ClientCertificates::kOff) {
     const bool required = files.clients == ClientCertificates::kRequired;
-    NOWCALLS_RETURN_IF_ERROR(BelieveIn(files.client_ca, /*names=*/true, made));
+    NOWCALLS_RETURN_IF_ERROR(BelieveIn(files.client_ca, /*of_clients=*/true, made));
     SSL_CTX_set_purpose(made, X509_PURPOSE_SSL_CLIENT);
     SSL_CTX_set_verify(made, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                        TlsChannel::OnVerify);
@@ -185,7 +185,7 @@ Result<std::shared_ptr<const TlsClient>> TlsClient::Load(const TlsClientFiles& f
       return Status::InvalidArgument("the system's CAs cannot be read: " + LastTlsError());
     }
   } else {
-    NOWCALLS_RETURN_IF_ERROR(BelieveIn(files.ca, /*names=*/false, made));
+    NOWCALLS_RETURN_IF_ERROR(BelieveIn(files.ca, /*of_clients=*/false, made));
   }
   if (files.certificate.empty() != files.key.empty()) {
     return Status::InvalidArgument(

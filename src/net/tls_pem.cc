@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/only_owner_writes.h"
+
 namespace nowcalls::net {
 namespace {
 
@@ -24,7 +26,8 @@ std::string TextOf(BIO* memory) {
   return {bytes, static_cast<size_t>(size)};
 }
 
-Result<std::string> ReadFile(const std::string& file) {
+// `danger`: of others than the owner who write it; empty: none.
+Result<std::string> ReadFile(const std::string& file, const std::string& danger) {
   const auto failed = [&](int error) {
     return Status::IoError("cannot read " + file + ": " + std::generic_category().message(error));
   };
@@ -36,6 +39,9 @@ Result<std::string> ReadFile(const std::string& file) {
   struct stat found {};
   if (fstat(fd, &found) != 0) return failed(errno);
   if (!S_ISREG(found.st_mode)) return Status::InvalidArgument(file + " is no regular file");
+  if (!danger.empty()) {
+    NOWCALLS_RETURN_IF_ERROR(CheckOnlyOwnerWrites(file, found.st_mode, danger));
+  }
   std::string text;
   char chunk[4096];
   ssize_t size = 0;
@@ -82,8 +88,10 @@ std::string LastTlsError() {
   return reason != nullptr ? reason : "for an unknown reason";
 }
 
-Result<std::vector<Certificate>> ReadCertificates(const std::string& file) {
-  const Result<std::string> text = ReadFile(file);
+namespace {
+
+Result<std::vector<Certificate>> ReadAll(const std::string& file, const std::string& danger) {
+  const Result<std::string> text = ReadFile(file, danger);
   if (!text.ok()) return text.status();
   const Memory bytes(BIO_new_mem_buf(text->data(), static_cast<int>(text->size())));
   std::vector<Certificate> certificates;
@@ -106,8 +114,18 @@ Result<std::vector<Certificate>> ReadCertificates(const std::string& file) {
   return certificates;
 }
 
+}  // namespace
+
+Result<std::vector<Certificate>> ReadCertificates(const std::string& file) {
+  return ReadAll(file, "");
+}
+
+Result<std::vector<Certificate>> ReadClientCas(const std::string& file) {
+  return ReadAll(file, "it says who may come in");
+}
+
 Result<PrivateKey> ReadKey(const std::string& file) {
-  Result<std::string> text = ReadFile(file);
+  Result<std::string> text = ReadFile(file, "it proves who this is");
   if (!text.ok()) return text.status();
   const Memory bytes(BIO_new_mem_buf(text->data(), static_cast<int>(text->size())));
   bool asked = false;

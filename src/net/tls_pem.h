@@ -15,7 +15,9 @@ namespace nowcalls::net {
 
 // At least one, in the order of the file.
 Result<std::vector<Certificate>> ReadCertificates(const std::string& file);
-// Without a passphrase.
+// The same of CAs that let clients in: nobody but the owner may write the file.
+Result<std::vector<Certificate>> ReadClientCas(const std::string& file);
+// Without a passphrase. Nobody but the owner may write the file.
 Result<PrivateKey> ReadKey(const std::string& file);
 
 std::string PemOf(X509* certificate);

@@ -359,6 +359,8 @@ Status ReadSecurity(const ServerConfig& config, AccessListPtr* access, TlsContex
   if (!loaded.ok()) return loaded.status();
   *tls = *std::move(loaded);
   if (*tls != nullptr) LogAt(Severity::kInfo, DescribeTls(**tls));
+  const std::string of_key = WarningOfKey(config);
+  if (!of_key.empty()) LogAt(Severity::kWarn, of_key);
   return Status::Ok();
 }
 

@@ -1,5 +1,7 @@
 #include "server/security/tls_port.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -49,6 +51,15 @@ Result<TlsContext> LoadTls(const ServerConfig& config) {
 
 std::string DescribeTls(const net::TlsServer& tls) {
   return "TLS with the certificate of " + tls.names() + ", until " + TimeText(tls.ends_at_s());
+}
+
+std::string WarningOfKey(const ServerConfig& config) {
+  const std::string& file = config.tls.key;
+  struct stat found {};
+  // A group may be made for it, as Kubernetes and Debian do.
+  if (file.empty() || stat(file.c_str(), &found) != 0 || (found.st_mode & S_IROTH) == 0) return "";
+  return "everybody on this machine may read " + file +
+         ", which has the key of TLS, and could pass for this server: run `chmod o-r " + file + "`";
 }
 
 TlsPort::TlsPort(const ServerConfig* config, TlsContext tls, engine::TlsCounters* counters,

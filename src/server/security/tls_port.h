@@ -35,6 +35,9 @@ bool MayBePlain(const ServerConfig& config, const net::Peer& peer);
 // "TLS with the certificate of db.example, until 2027-01-01 00:00:00 UTC".
 std::string DescribeTls(const net::TlsServer& tls);
 
+// What to say of the key's file at the start; empty: nothing.
+std::string WarningOfKey(const ServerConfig& config);
+
 class TlsPort {
  public:
   static constexpr int64_t kWarnDays = 14;

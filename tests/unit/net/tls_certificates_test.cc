@@ -1,5 +1,6 @@
 // Which certificates are believed, and what is said of the others.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <ctime>
 #include <memory>
@@ -281,6 +282,25 @@ TEST_CASE("a key of 16384 bits works") {
   TlsFiles files;
   const auto issued = files.ca.IssueHuge(TlsFiles::Client());
   CHECK(ServerSays(&files, issued).name == "spiffe://a/b");
+}
+
+TEST_CASE("a key and the CAs of clients that others may write are refused, other files are not") {
+  TlsFiles files;
+  TlsServerFiles server = files.ServerFiles(files.ca.Issue(TlsFiles::Server()));
+  server.clients = ClientCertificates::kOptional;
+  server.client_ca = files.CaFile(files.ca);
+  const auto says = [&] { return TlsServer::Load(server).status().message(); };
+  for (const mode_t mode : {0620U, 0602U}) {
+    for (const std::string& file : {server.key, server.client_ca}) {
+      REQUIRE(chmod(file.c_str(), mode) == 0);
+      CHECK(Has(says(), file + " can be written by others than its owner"));
+      CHECK(Has(says(), "run `chmod go-w " + file + "`"));
+      REQUIRE(chmod(file.c_str(), 0644) == 0);
+      CHECK(says() == "");
+    }
+  }
+  REQUIRE(chmod(server.certificate.c_str(), 0666) == 0);
+  CHECK(says() == "");
 }
 
 TEST_CASE("files that cannot be used are named, with what is wrong") {

@@ -1,6 +1,7 @@
 #include "server/security/tls_port.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <string>
 
@@ -25,6 +26,19 @@ PlainChoice Plain(const std::vector<std::string>& values) {
     if (setting.name == "plain") REQUIRE(setting.set(values, &config).ok());
   }
   return config.plain;
+}
+
+TEST_CASE("a key that everybody on the machine may read is warned of, one of a group is not") {
+  TlsFiles files;
+  ServerConfig config;
+  CHECK(WarningOfKey(config) == "");
+  config.tls = files.ServerFiles(files.ca.Issue(TlsFiles::Server()));
+  REQUIRE(chmod(config.tls.key.c_str(), 0604) == 0);
+  const std::string warning = WarningOfKey(config);
+  CHECK(warning.starts_with("everybody on this machine may read " + config.tls.key));
+  CHECK(warning.ends_with("run `chmod o-r " + config.tls.key + "`"));
+  REQUIRE(chmod(config.tls.key.c_str(), 0640) == 0);
+  CHECK(WarningOfKey(config) == "");
 }
 
 TEST_CASE("whose connections may be plain") {
