@@ -2,10 +2,11 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/os_error.h"
@@ -45,12 +46,19 @@ Result<std::string> ReadBounded(int fd, const std::string& path) {
                                  " bytes");
 }
 
+std::vector<gid_t> GroupsOfProcess() {
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(getgroups(0, nullptr), 0)));
+  const int found = getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(found, 0)));
+  groups.push_back(getegid());
+  return groups;
+}
+
 // The file is judged by its descriptor, so that it cannot be replaced in between.
 Result<std::string> ReadOwn(int fd, const std::string& path) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return OsError("look at", path);
-  constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
-  if ((info.st_mode & kOthers) != 0) {
+  if (!IsSecretFile(info, GroupsOfProcess())) {
     return Status::InvalidArgument("others than its owner may read or write " + path +
                                    ", which has a secret; run: chmod 600 " + path);
   }
@@ -72,6 +80,14 @@ Result<std::string> ReadSecretFile(const std::string& path) {
 }
 
 }  // namespace
+
+// Kubernetes gives a mounted secret to root and to the group of fsGroup.
+bool IsSecretFile(const struct stat& info, const std::vector<gid_t>& groups) {
+  const mode_t others = info.st_mode & (S_IRWXG | S_IRWXO);
+  if (others == 0) return true;
+  return others == S_IRGRP && info.st_uid == 0 &&
+         std::find(groups.begin(), groups.end(), info.st_gid) != groups.end();
+}
 
 SecuritySettings SecurityOfEnvironment() {
   SecuritySettings settings;

@@ -4,6 +4,8 @@
 #ifndef NOWCALLS_CLIENT_SECURITY_SETTINGS_H_
 #define NOWCALLS_CLIENT_SECURITY_SETTINGS_H_
 
+#include <sys/stat.h>
+
 #include <string>
 #include <vector>
 
@@ -54,6 +56,9 @@ inline constexpr SecuritySetting kSecuritySettings[] = {
      "may read it",
      "none", &SecuritySettings::secret_file},
 };
+
+// Whether a file that has a secret is its owner's alone, or root's for one of `groups` to read.
+bool IsSecretFile(const struct stat& info, const std::vector<gid_t>& groups);
 
 SecuritySettings SecurityOfEnvironment();
 

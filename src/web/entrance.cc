@@ -82,7 +82,7 @@ std::optional<access::Principal> Entrance::Again(const net::Peer& peer,
 }
 
 // The delay spares the log and the machine. It needs no room for everybody: a secret cannot be
-// guessed, since it has 128 random bits.
+// guessed, since it has 256 random bits.
 Response Entrance::Wrong(const Request& request) {
   wrong_secrets_.fetch_add(1, std::memory_order_relaxed);
   LogWrong(request.peer.host);

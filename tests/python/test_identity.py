@@ -9,7 +9,7 @@ from unittest import mock
 import msgpack
 import nowcalls
 from nowcalls._calls import Acquire, Ping, RateRequest
-from nowcalls._secret import PLAIN, make_secret, stays_here
+from nowcalls._secret import PLAIN, _is_private, make_secret, stays_here
 from nowcalls._wire import Exchange, Wrong
 from test_session import GRANT, HELLO, Peer
 
@@ -256,9 +256,19 @@ class SourceTest(unittest.TestCase):
             self.assertEqual(self.of_file(self.secret_file(data, 0o400)).read(), "s3cret")
         self.assertIsNone(self.of_file(""))
 
+    def test_a_file_of_root_may_be_for_a_group_of_the_process_to_read(self):
+        own = os.getegid()
+        for mode, owner, group, expected in (
+            *((0o440, 0, own, True), (0o640, 0, own, True), (0o400, 7, 7, True)),
+            *((0o440, 7, own, False), (0o440, 0, own + 54321, False)),
+            *((0o660, 0, own, False), (0o444, 0, own, False), (0o450, 0, own, False)),
+        ):
+            info = os.stat_result((mode, 0, 0, 1, owner, group, 0, 0, 0, 0))
+            self.assertEqual(_is_private(info), expected, (oct(mode), owner, group))
+
     def test_a_file_that_is_wrong_is_named_with_what_to_do_and_what_it_has_is_not_told(self):
         data = SECRET.encode() + b"\n"
-        for mode in (0o640, 0o604, 0o660, 0o602, 0o610):
+        for mode in (0o650, 0o604, 0o660, 0o602, 0o610):
             path = self.secret_file(data, mode)
             with self.assertRaisesRegex(nowcalls.BadRequest, f"run: chmod 600 {path}$"):
                 self.of_file(path)

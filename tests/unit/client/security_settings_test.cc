@@ -47,9 +47,27 @@ TEST_CASE("the first line of a file that is its owner's alone is the secret") {
   }
 }
 
+TEST_CASE("a secret's file is its owner's, or root's for a group of the process to read") {
+  const std::vector<gid_t> groups = {100, 2000};
+  const auto may = [&](mode_t mode, uid_t owner, gid_t group) {
+    struct stat info {};
+    info.st_mode = S_IFREG | mode;
+    info.st_uid = owner;
+    info.st_gid = group;
+    return IsSecretFile(info, groups);
+  };
+  CHECK(may(0400, 7, 7));
+  CHECK(may(0600, 7, 7));
+  CHECK(may(0440, 0, 2000));  // Kubernetes with fsGroup 2000.
+  CHECK(may(0640, 0, 100));
+  CHECK_FALSE(may(0440, 7, 2000));
+  CHECK_FALSE(may(0440, 0, 7));
+  for (const mode_t mode : {0660U, 0450U, 0444U, 0404U}) CHECK_FALSE(may(mode, 0, 2000));
+}
+
 TEST_CASE("a secret's file that is wrong is named, with what to do, and what it has is not told") {
   const TempDir dir;
-  for (const mode_t mode : {0640, 0604, 0660, 0602}) {
+  for (const mode_t mode : {0650, 0604, 0660, 0602}) {
     const std::string file = SecretFile(dir, "s3cret\n", mode);
     const std::string error = ErrorOf({.secret_file = file});
     CHECK(error.starts_with("--secret-file: others than its owner may read or write " + file));

@@ -1,4 +1,5 @@
 // A session that shows a secret, or that its server does not let in.
+#include "client/answers.h"
 #include "unit/client/session_script.h"
 
 namespace nowcalls::client {

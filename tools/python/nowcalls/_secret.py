@@ -92,10 +92,17 @@ def _of_file(path: str) -> str:
     return line
 
 
+def _is_private(info: os.stat_result) -> bool:
+    """Kubernetes gives a mounted secret to root and to the group of fsGroup."""
+    others = stat.S_IMODE(info.st_mode) & 0o077
+    own_group = info.st_uid == 0 and info.st_gid in (os.getegid(), *os.getgroups())
+    return others == 0 or (others == stat.S_IRGRP and own_group)
+
+
 def _read_own(path: str) -> bytes:
     """The file is judged by its descriptor, so that it cannot be replaced in between."""
     with open(path, "rb") as file:
-        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+        if not _is_private(os.fstat(file.fileno())):
             raise BadRequest(
                 f"{VARIABLE}: others than its owner may read or write {path}, which has a secret; "
                 f"run: chmod 600 {path}"
