@@ -67,12 +67,14 @@ struct BlockingClient::Impl {
   Impl(const net::Endpoint& peer_address, net::Socket connection, int64_t timeout)
       : peer(peer_address.ToString()), socket(std::move(connection)), timeout_ms(timeout) {}
 
-  // Sends what encode(msgid, out) writes and decodes the result of the answer.
+  // Sends what encode(msgid, out) writes and decodes the result of the answer. `more_ms`: beyond
+  // the timeout.
   template <typename Decoded, typename Encode>
-  Result<Decoded> Call(Result<Decoded> (*decode)(std::string_view), Encode&& encode);
+  Result<Decoded> Call(Result<Decoded> (*decode)(std::string_view), Encode&& encode,
+                       int64_t more_ms = 0);
 
   Status Send(int64_t deadline_ms);
-  Result<wire::Response> Await(int64_t deadline_ms);
+  Result<wire::Response> Await(int64_t deadline_ms, int64_t waits_ms);
   Status NotUnderstood(const Status& why) const;
   Status Close(Status reason) {
     socket.reset();
@@ -87,14 +89,15 @@ struct BlockingClient::Impl {
 
 template <typename Decoded, typename Encode>
 Result<Decoded> BlockingClient::Impl::Call(Result<Decoded> (*decode)(std::string_view),
-                                           Encode&& encode) {
+                                           Encode&& encode, int64_t more_ms) {
   if (!socket) return Status::Unavailable("the connection to " + peer + " is closed");
   // One deadline for sending and for the answer.
-  const int64_t deadline_ms = BoottimeMs() + timeout_ms;
+  const int64_t waits_ms = timeout_ms + more_ms;
+  const int64_t deadline_ms = BoottimeMs() + waits_ms;
   const Result<uint32_t> msgid = exchange.Request(encode);
   if (!msgid.ok()) return msgid.status();
   NOWCALLS_RETURN_IF_ERROR(Send(deadline_ms));
-  Result<wire::Response> response = Await(deadline_ms);
+  Result<wire::Response> response = Await(deadline_ms, waits_ms);
   if (!response.ok()) return response.status();
   // A server's error keeps the connection; an answer that cannot be decoded closes it.
   if (response->error) return ToStatus(*response->error);
@@ -121,7 +124,7 @@ Status BlockingClient::Impl::Send(int64_t deadline_ms) {
   return Close(sent.WithContext("request could not be sent to " + peer));
 }
 
-Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
+Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms, int64_t waits_ms) {
   for (;;) {
     Result<std::optional<wire::Response>> response = exchange.TakeResponse();
     (void)exchange.TakeLost();  // Not asked for.
@@ -134,7 +137,7 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
         late ? Status::OutcomeUnknown("late") : socket->Receive(&bytes, deadline_ms);
     if (received.code() == StatusCode::kOutcomeUnknown) {
       return Close(Status::OutcomeUnknown("no answer from " + peer + " within " +
-                                          std::to_string(timeout_ms) + " ms" +
+                                          std::to_string(waits_ms) + " ms" +
                                           (exchange.peer_is_silent() ? kNeverSpoke : "")));
     }
     if (received.code() == StatusCode::kPermissionDenied) {
@@ -167,9 +170,10 @@ BlockingClient::BlockingClient(std::unique_ptr<Impl> impl) : impl_(std::move(imp
 BlockingClient::~BlockingClient() = default;
 
 Result<wire::IdentifyReply> BlockingClient::Identify(std::string_view secret) {
-  return impl_->Call(wire::DecodeIdentifyReply, [&](uint32_t msgid, OutputBuffer* out) {
-    wire::EncodeIdentifyRequest(msgid, secret, out);
-  });
+  return impl_->Call(
+      wire::DecodeIdentifyReply,
+      [&](uint32_t msgid, OutputBuffer* out) { wire::EncodeIdentifyRequest(msgid, secret, out); },
+      kWrongSecretMs);
 }
 
 Result<wire::HelloReply> BlockingClient::Hello(std::string_view name_space,

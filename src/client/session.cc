@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "client/answers.h"
 
 namespace nowcalls::client {

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/limits.h"
@@ -283,6 +285,22 @@ TEST_CASE("a secret is shown at once, and a refusal of it ends the connecting") 
   const Status refused = connect(server).status();
   CHECK(refused.code() == StatusCode::kPermissionDenied);
   CHECK(refused.message() == "cannot talk to " + server.address() + ": PERMISSION: no");
+}
+
+TEST_CASE("a wrong secret, which is answered a second late, is told with a short timeout, too") {
+  const FakeServer server([](Peer* peer) {
+    Envelope request;
+    peer->Take(&request);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kWrongSecretMs));
+    peer->Answer([&](OutputBuffer* out) {
+      wire::EncodeError(request.msgid, {ErrorCode::kPermission, "the secret is wrong"}, out);
+    });
+    peer->AwaitClose();
+  });
+  const auto client = BlockingClient::Connect(
+      {.address = server.address(), .timeout_ms = kImpatientMs, .security = {.secret = "s3cret"}});
+  CHECK(client.status().code() == StatusCode::kPermissionDenied);
+  CHECK(client.status().message().ends_with("PERMISSION: the secret is wrong"));
 }
 
 TEST_CASE("a server that knows no secrets is taken as it is") {
