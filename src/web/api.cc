@@ -1,5 +1,6 @@
 #include "web/api.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -80,6 +81,16 @@ Response JsonResponse(std::string body) {
 
 // The view is a parameter.
 bool NamesView(std::string_view path) { return path == "/api/stream" || path == "/api/look"; }
+
+// Of a part. A list that is not whole says nothing of sessions behind its last.
+bool MayBeSeen(const Snapshot& part, uint64_t session) {
+  const auto detail = part.session_details.find(session);
+  if (detail != part.session_details.end()) return detail->second.row.has_value();
+  return part.has_sessions &&
+         (part.more_sessions ||
+          std::any_of(part.sessions.begin(), part.sessions.end(),
+                      [&](const wire::SessionRow& row) { return row.session == session; }));
+}
 
 std::string EventOf(uint64_t number, const std::string& json) {
   return "id: " + std::to_string(number) + "\ndata: " + json + "\n\n";
@@ -177,19 +188,36 @@ bool Api::IsGone(const Snapshot& snapshot, const Question& question) {
   }
   if (question.view != Question::View::kClient) return false;
   // A session that no look has asked for may exist: it is not gone.
-  const auto found = snapshot.session_details.find(static_cast<uint64_t>(question.id));
-  return found != snapshot.session_details.end() && !found->second.row.has_value();
+  const auto session = static_cast<uint64_t>(question.id);
+  const auto found = snapshot.session_details.find(session);
+  if (found != snapshot.session_details.end()) return !found->second.row.has_value();
+  return snapshot.is_part && snapshot.has_sessions && !MayBeSeen(snapshot, session);
 }
 
+// There is room for a few watches of rows. Who sees a part only must not push out others' by rows
+// that it may not see.
 void Api::Watch(const Snapshot& snapshot, const Question& question) {
   switch (question.view) {
-    case Question::View::kFlow: source_->WatchFlow(FlowOf(snapshot, question)); break;
-    case Question::View::kClient: source_->WatchSession(static_cast<uint64_t>(question.id)); break;
+    case Question::View::kFlow: {
+      const FlowKey flow = FlowOf(snapshot, question);
+      if (!snapshot.is_part || FindFlow(snapshot, flow) != nullptr) source_->WatchFlow(flow);
+      break;
+    }
+    case Question::View::kClient: WatchSession(snapshot, static_cast<uint64_t>(question.id)); break;
     case Question::View::kClients: source_->WatchSessions(); break;
     case Question::View::kHistory: source_->WatchHistory(); break;
     case Question::View::kFlows:
     case Question::View::kServer: break;
   }
+}
+
+void Api::WatchSession(const Snapshot& snapshot, uint64_t session) {
+  if (snapshot.is_part) {
+    // The list tells whose the session is.
+    source_->WatchSessions();
+    if (!MayBeSeen(snapshot, session)) return;
+  }
+  source_->WatchSession(session);
 }
 
 std::string Api::Answer(const Snapshot& snapshot, const Question& question) {
@@ -223,6 +251,8 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
     case Question::View::kClients: json = ClientsView(snapshot, question.list); break;
     case Question::View::kClient:
       json = ClientView(snapshot, static_cast<uint64_t>(question.id));
+      // The list has told it without a look at the session itself.
+      if (IsGone(snapshot, question)) json["asked"] = true;
       break;
     case Question::View::kHistory: json = HistoryView(snapshot, question.list); break;
     case Question::View::kServer:

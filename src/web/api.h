@@ -16,7 +16,7 @@
 // 400: wrong parameter. 404: unknown route, flow or session; in looks and streams an unknown row is
 // null. What its reader may not see is as what does not exist.
 //
-// A request watches what it shows (snapshot_source.h).
+// A request watches what it shows (snapshot_source.h), if its reader may see it.
 #ifndef NOWCALLS_WEB_API_H_
 #define NOWCALLS_WEB_API_H_
 
@@ -60,6 +60,7 @@ class Api {
   // False before the first look at a session.
   static bool IsGone(const Snapshot& snapshot, const Question& question);
   void Watch(const Snapshot& snapshot, const Question& question);
+  void WatchSession(const Snapshot& snapshot, uint64_t session);
 
   SnapshotSource* const source_;
   const Board* const board_;

@@ -203,6 +203,7 @@ ordered_json ClientView(const Snapshot& snapshot, uint64_t session) {
   json["asked"] = found != snapshot.session_details.end();
   json["row"] = nullptr;
   json["tokens"] = json["waiters"] = ordered_json::array();
+  json["more_tokens"] = false;
   if (found == snapshot.session_details.end()) return json;
   const SessionDetail& detail = found->second;
   if (detail.row.has_value()) json["row"] = SessionJson(*detail.row, snapshot.ledger_ms);

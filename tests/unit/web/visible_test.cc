@@ -5,6 +5,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,8 +148,40 @@ TEST_CASE_FIXTURE(ApiOfTwo, "a flow or session of another tenant is as one that 
   CHECK(Get("/api/flow", {{"id", "2"}}).status == 404);
   same("/api/client", "12", "13");
   CHECK(Get("/api/client", {{"id", "12"}}).status == 404);
-  // Before anybody has looked at it, too.
+  // Before anybody has looked at it, too: the list of sessions tells.
+  CHECK(Get("/api/client", {{"id", "14"}}).status == 404);
+  same("/api/client", "12", "14");
+  source.snapshot->has_sessions = false;
+  ++source.snapshot->number;
   CHECK(Get("/api/client", {{"id", "14"}}).status == 200);
+}
+
+TEST_CASE_FIXTURE(ApiOfTwo, "who may not see a row does not watch it, nor push out who does") {
+  source.snapshot->session_details.clear();
+  for (const char* id : {"1", "2", "3"}) {
+    Get("/api/flow", {{"id", id}});
+    Get("/api/stream", {{"view", "flow"}, {"id", id}}).stream();
+  }
+  CHECK(source.flows == std::set<FlowKey>{OfFlow(1)});
+  for (const char* id : {"11", "12", "14"}) Get("/api/client", {{"id", id}});
+  CHECK(source.session_details == std::set<uint64_t>{11});
+  Get("/api/client", {{"id", "12"}}, {});
+  CHECK(source.session_details == std::set<uint64_t>{11, 12});
+}
+
+TEST_CASE_FIXTURE(ApiOfTwo, "a session is watched once the list of sessions tells whose it is") {
+  source.snapshot->session_details.clear();
+  source.snapshot->has_sessions = false;
+  source.snapshot->sessions.clear();
+  CHECK(Get("/api/client", {{"id", "11"}}).status == 200);
+  CHECK(source.sessions);
+  CHECK(source.session_details.empty());
+  // One of a list that is not whole may be the reader's.
+  source.snapshot->has_sessions = true;
+  source.snapshot->more_sessions = true;
+  ++source.snapshot->number;
+  CHECK(Get("/api/client", {{"id", "11"}}).status == 200);
+  CHECK(source.session_details == std::set<uint64_t>{11});
 }
 
 TEST_CASE_FIXTURE(ApiOfTwo, "a token of an own client at another tenant's flow is not shown") {
