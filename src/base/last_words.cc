@@ -22,7 +22,7 @@ std::atomic<bool> g_installed{false};
 std::atomic<int> g_ledgers_being_read{0};
 std::atomic<int> g_exit_code{kExitIoError};
 
-void EndWith(const char* what, const char* reason) {
+[[noreturn]] void EndWith(const char* what, const char* reason) {
   char text[kTextBytesMax];
   std::snprintf(text, sizeof(text),
                 "%s%s: raise the limits of the process (ulimit -v, -u; MemoryMax=, TasksMax= of "
@@ -47,7 +47,13 @@ void EndWith(const char* what, const char* reason) {
   } catch (...) {
     EndWithLastWords("unexpected exception");
   }
-  EndWithLastWords("terminated without an exception");
+  // No exception is being handled. Mostly one is on its way: as it left, it destroyed a thread that
+  // runs, such as one of RocksDB's that found no room in the list of threads. Or there was not even
+  // memory to throw one. What it was cannot be told.
+  EndWith(std::uncaught_exceptions() > 0
+              ? "ended in the middle of an error, mostly since memory or a thread was refused"
+              : "ended without an exception, mostly since there was no memory for one",
+          "");
 }
 
 }  // namespace

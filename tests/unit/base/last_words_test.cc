@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <exception>
 #include <functional>
 #include <new>
 #include <stdexcept>
@@ -66,6 +67,26 @@ TEST_CASE("an exception that nobody catches ends the process with 74 and says wh
   const End other = EndOf([] { throw std::runtime_error("no such luck"); });
   CHECK(other.exit_code == kExitIoError);
   CHECK(other.words == "fatal: unexpected exception: no such luck\n");
+}
+
+TEST_CASE("an error that destroys a thread which runs ends with 74 and says what is mostly wrong") {
+  const End end = EndOf([] {
+    try {
+      const std::thread running([] { pause(); });
+      throw std::bad_alloc();
+    } catch (const std::bad_alloc&) {
+      // The thread ends the process before.
+    }
+  });
+  CHECK(end.exit_code == kExitIoError);
+  CHECK(
+      end.words.starts_with("fatal: ended in the middle of an error, mostly since memory or a "
+                            "thread was refused: raise the limits of the process"));
+  const End silent = EndOf([] { std::terminate(); });
+  CHECK(silent.exit_code == kExitIoError);
+  CHECK(
+      silent.words.starts_with("fatal: ended without an exception, mostly since there was no "
+                               "memory for one: raise the limits"));
 }
 
 TEST_CASE("a failed assertion of a library ends with 74, and while a ledger is read with 65") {
