@@ -56,7 +56,7 @@ inline constexpr uint32_t kParamItemsMax = 1000;  // Values with a limit of thei
 struct Limits {
   uint32_t connections_max = 10'000;
   // Connections that nobody knows, or that shake hands; then one of them is closed.
-  uint32_t unidentified_max = 1000;
+  uint32_t unidentified_max = 5000;
   uint32_t sessions_max = 100'000;  // Online, or offline with tokens.
   uint32_t rules_max = 200'000;     // In force, over all namespaces; see also flows_max.
   uint32_t namespaces_max = 10'000;

@@ -1,6 +1,7 @@
 #include "client/greeting.h"
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "client/answers.h"
 
 namespace nowcalls::client {
@@ -74,8 +75,8 @@ Greeting::Step Greeting::Refuse(const char* method, const wire::RequestError& er
   return Step::kRefused;
 }
 
+// The server answers a wrong secret late.
 int64_t Greeting::patience_ms() const {
-  constexpr int64_t kWrongSecretMs = 1000;  // By which the server delays the answer.
   return options_->timeout.count() + (options_->secret.empty() ? 0 : kWrongSecretMs);
 }
 

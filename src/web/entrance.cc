@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "web/credentials.h"
 
 namespace nowcalls::web {

@@ -23,9 +23,8 @@ namespace nowcalls::web {
 
 class Entrance {
  public:
-  static constexpr int64_t kWrongSecretMs = 1'000;  // Until a wrong secret is answered.
-  static constexpr int64_t kLogEveryMs = 60'000;    // Lines about an address, or a /64 of IPv6.
-  static constexpr size_t kLoggedMax = 64;          // Such addresses within that time.
+  static constexpr int64_t kLogEveryMs = 60'000;  // Lines about an address, or a /64 of IPv6.
+  static constexpr size_t kLoggedMax = 64;        // Such addresses within that time.
 
   struct Visit {
     access::Identity identity{};
