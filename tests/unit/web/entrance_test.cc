@@ -56,7 +56,7 @@ TEST_CASE("all that is wrong with a secret is told with the same words, and late
     CAPTURE(wrong);
     const auto visit = entrance.Enter(From("10.0.0.8", wrong), kObserving);
     CHECK(Told(visit) == "401 the name or the secret is wrong\n");
-    CHECK(visit.refusal->delay_ms == Entrance::kWrongSecretMs);
+    CHECK(visit.refusal->delay_ms == kWrongSecretMs);
   }
   CHECK(entrance.wrong_secrets() == 3);
 }

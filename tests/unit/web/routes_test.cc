@@ -121,11 +121,11 @@ TEST_CASE("a wrong secret is answered after a second, counted and logged, and to
     CAPTURE(path);
     const HttpAnswer answer = site.Get(path, "eve:secret-of-nobody");
     CHECK(answer.status == 401);
-    CHECK(answer.took_ms >= Entrance::kWrongSecretMs);
+    CHECK(answer.took_ms >= kWrongSecretMs);
     CHECK(answer.body == "the name or the secret is wrong\n");
     CHECK(answer.head.find("nobody") == std::string::npos);
   }
-  CHECK(site.Get("/healthz", "eve:secret-of-nobody").took_ms < Entrance::kWrongSecretMs);
+  CHECK(site.Get("/healthz", "eve:secret-of-nobody").took_ms < kWrongSecretMs);
   CHECK(site.Get("/metrics", "eve:secret-of-eve")
             .body.find("nowcalls_http_wrong_secrets_total 2\n") != std::string::npos);
   REQUIRE(site.lines().size() == 1);
