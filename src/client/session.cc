@@ -299,24 +299,22 @@ void ClientSession::LookAfterAll(int64_t now_ms) {
   for (const HeldPtr& held : held_.OutOfContact(now_ms)) {
     Lose(held, held->validity.reason(), now_ms, Held::State::kLapsed);
   }
-  while (const HeldPtr held = held_.TakeDue(now_ms)) LookAfter(held, now_ms);
-}
-
-// Keeps a token that is held for long, or ends it as its time or its rule says.
-void ClientSession::LookAfter(const HeldPtr& held, int64_t now_ms) {
-  if (held->IsLost(now_ms)) {
-    Lose(held, held->LostReason(), now_ms, Held::State::kLapsed);
-  } else if (now_ms >= held->EndByRule()) {
-    Lose(held, "resource_timeout", now_ms, Held::State::kReleasing);
-    auto call = std::make_shared<ReleaseCall>();
-    call->held = held;
-    call->outcome = CallOutcome::kTimeout;
-    Ask(call, now_ms);
-    if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
-  } else {
-    held_.PlanEnd(held.get());
-    // PlanEnd stands until the keep is answered. Offline, the next hello is followed by keeps.
-    if (ready() && held->IsKept()) Send(KeepOf(held), now_ms);
+  // Each is kept, if it is held for long, or ended as its time or its rule says.
+  while (const HeldPtr held = held_.TakeDue(now_ms)) {
+    if (held->IsLost(now_ms)) {
+      Lose(held, held->LostReason(), now_ms, Held::State::kLapsed);
+    } else if (now_ms >= held->EndByRule()) {
+      Lose(held, "resource_timeout", now_ms, Held::State::kReleasing);
+      auto call = std::make_shared<ReleaseCall>();
+      call->held = held;
+      call->outcome = CallOutcome::kTimeout;
+      Ask(call, now_ms);
+      if (const auto stray = held->TakeStray()) Ask(std::make_shared<CancelCall>(*stray), now_ms);
+    } else {
+      held_.PlanEnd(held.get());
+      // PlanEnd stands until the keep is answered. Offline, the next hello is followed by keeps.
+      if (ready() && held->IsKept()) Send(KeepOf(held), now_ms);
+    }
   }
 }
 

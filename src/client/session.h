@@ -119,7 +119,6 @@ class ClientSession {
             TokenStatus status = TokenStatus::kBlocked);
 
   // Tokens.
-  void LookAfter(const HeldPtr& held, int64_t now_ms);
   void LookAfterAll(int64_t now_ms);
   void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms,
             Held::State now = Held::State::kEnded);

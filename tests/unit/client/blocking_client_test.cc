@@ -2,14 +2,13 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/limits.h"
 #include "support/fake_server.h"
+#include "support/poll_until.h"
 
 namespace nowcalls::client {
 namespace {
@@ -291,7 +290,7 @@ TEST_CASE("a wrong secret, which is answered a second late, is told with a short
   const FakeServer server([](Peer* peer) {
     Envelope request;
     peer->Take(&request);
-    std::this_thread::sleep_for(std::chrono::milliseconds(kWrongSecretMs));
+    CHECK_FALSE(testing::PollUntil(kWrongSecretMs, [] { return false; }));
     peer->Answer([&](OutputBuffer* out) {
       wire::EncodeError(request.msgid, {ErrorCode::kPermission, "the secret is wrong"}, out);
     });
