@@ -54,13 +54,13 @@ struct PlainChoice {
 struct ServerConfig {
   // At least one. Port 0: the system picks one.
   std::vector<HostPort> listen{{"127.0.0.1", 18730}};
-  bool insecure_listen = false;  // Allows an address that is not loopback.
-  net::TlsServerFiles tls;       // An empty certificate: TLS is off.
+  bool insecure_listen = false;    // Allows an address that is not loopback.
+  bool no_io_uring = false;        // Each socket has system calls of its own.
+  bool http_metrics_open = false;  // /metrics asks nobody for a secret.
+  net::TlsServerFiles tls;         // An empty certificate: TLS is off.
   PlainChoice plain;
-  bool no_io_uring = false;             // Each socket has system calls of its own.
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
   std::vector<std::string> http_hosts;  // More names under which HTTP answers.
-  bool http_metrics_open = false;       // /metrics asks nobody for a secret.
   web::SentinelDashboardOptions sentinel;
   std::string access_file;  // Of principals; empty: whoever connects is an administrator.
   std::string port_file;    // Empty: none.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "unit/web/tenants.h"
 
 namespace nowcalls::web {

@@ -37,6 +37,12 @@ struct HttpAnswer {
   int64_t took_ms = 0;
 };
 
+// curl copies it, though its type says that it may write there.
+inline curl_blob BlobOf(const std::string& text) {
+  auto* const bytes = const_cast<char*>(text.data());  // NOLINT(*-const-cast)
+  return {bytes, text.size(), CURL_BLOB_COPY};
+}
+
 inline HttpAnswer Ask(const HttpQuestion& question) {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   HttpAnswer answer;
@@ -73,12 +79,10 @@ inline HttpAnswer Ask(const HttpQuestion& question) {
   if (!question.source.empty()) {
     curl_easy_setopt(curl.get(), CURLOPT_INTERFACE, ("host!" + question.source).c_str());
   }
-  curl_blob ca{const_cast<char*>(question.ca.data()), question.ca.size(), CURL_BLOB_COPY};
+  curl_blob ca = BlobOf(question.ca);
   if (!question.ca.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO_BLOB, &ca);
-  curl_blob certificate{const_cast<char*>(question.own.certificate.data()),
-                        question.own.certificate.size(), CURL_BLOB_COPY};
-  curl_blob key{const_cast<char*>(question.own.key.data()), question.own.key.size(),
-                CURL_BLOB_COPY};
+  curl_blob certificate = BlobOf(question.own.certificate);
+  curl_blob key = BlobOf(question.own.key);
   if (certificate.len > 0) {
     curl_easy_setopt(curl.get(), CURLOPT_SSLCERT_BLOB, &certificate);
     curl_easy_setopt(curl.get(), CURLOPT_SSLKEY_BLOB, &key);
@@ -87,7 +91,7 @@ inline HttpAnswer Ask(const HttpQuestion& question) {
   const CURLcode error = curl_easy_perform(curl.get());
   answer.took_ms = BoottimeMs() - begin_ms;
   if (error != CURLE_OK) answer.error = curl_easy_strerror(error);
-  long status = 0;
+  long status = 0;  // NOLINT(google-runtime-int): curl's.
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
   answer.status = static_cast<int>(status);
   answer.head = web::SmallLetters(answer.head);

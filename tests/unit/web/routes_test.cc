@@ -83,7 +83,9 @@ TEST_CASE("a route is open to its role and those above") {
     const std::string path = PathOf(route);
     CAPTURE(path);
     const bool is_probe = route.kind == RouteKind::kProbe;
-    for (const auto& [name, role] : roles) {
+    for (const auto& known : roles) {
+      const auto& name = known.first;
+      const Role role = known.second;
       CAPTURE(name);
       const HttpAnswer answer = site.Get(path, std::string(name) + ":secret-of-" + name);
       if (role >= route.needs.role) {
