@@ -344,11 +344,13 @@ BackupThread::Make MakerOfBackups(store::RocksStore* store, const ServerConfig* 
 }
 
 // Once the server serves.
-void WritePortFile(PortFile* port_file, uint16_t port) {
+void WritePortFile(const std::string& path, PortFile* port_file, uint16_t port) {
   const Status written = port_file->Write(port);
-  if (written.ok()) return;
-  LogAt(Severity::kError, written.message());
-  ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
+  if (!written.ok()) {
+    LogAt(Severity::kError, written.message());
+    ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
+  }
+  if (!path.empty()) spdlog::debug("port {} is in {}", port, path);
 }
 
 Status ReadSecurity(const ServerConfig& config, AccessListPtr* access, TlsContext* tls) {
@@ -425,7 +427,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   ledger->core->Begin(clock.Now());
   server.Start(*std::move(listeners));
   if (web != nullptr) web->Look(own_addresses, port);
-  WritePortFile(&port_file, port);
+  WritePortFile(config.port_file, &port_file, port);
   spdlog::info("serving on {}, {} of {} recovered in {} ms", addresses,
                Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
   starting.reset();

@@ -145,7 +145,10 @@ void PeerSocket::OnEvents(bool error, int events) {
   }
   // Bytes that came before the error are received first, if the kernel still has them.
   if ((seen & UV_WRITABLE) != 0 && kept_left() > 0 && !(error && reads())) SendKept();
-  if ((seen & UV_READABLE) != 0 && reads() && !readable_) readable_ = owner_->OnReadable(this);
+  if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
+    readable_ = true;  // Before the call, which may receive at once: TakeReadable takes it back.
+    if (!owner_->OnReadable(this)) readable_ = false;
+  }
 }
 
 void PeerSocket::SendKept() {
