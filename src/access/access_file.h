@@ -22,8 +22,8 @@ enum class Reader {
   kTool,
 };
 
-// kInvalidArgument names the file: it is missing, may not be opened, is no regular file or too
-// long, others than its owner may write it, or it is somebody's whom the reader does not believe.
+// kInvalidArgument names the file. It is missing, may not be opened, or is no regular file; it is
+// too long; others than its owner may write it; the reader does not believe its owner.
 // kIoError: the system does not read it.
 Result<std::string> ReadAccessText(const std::string& file, Reader reader);
 
