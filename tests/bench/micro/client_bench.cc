@@ -34,7 +34,7 @@ struct Nowcalls {
   static std::unique_ptr<Dialect> NewDialect(uint32_t /*lanes*/) {
     static const auto setup =
         std::make_shared<bench::NowcallsDialect::Setup>(bench::NowcallsDialect::Setup{
-            {Flows(), "bench"}, {}, /*next_request_id=*/1'000'000'000'000});
+            {Flows(), "bench"}, {}, {}, /*next_request_id=*/1'000'000'000'000});
     return std::make_unique<bench::NowcallsDialect>(setup);
   }
 
