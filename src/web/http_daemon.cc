@@ -196,9 +196,8 @@ Request HttpDaemon::Impl::RequestOf(MHD_Connection* connection, const char* url)
   request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
   request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
   request.authorization = HeaderOf(connection, MHD_HTTP_HEADER_AUTHORIZATION);
-  // What a person opens is "navigate"; other clients than browsers say nothing.
-  const std::string mode = HeaderOf(connection, "Sec-Fetch-Mode");
-  request.is_fetch = !mode.empty() && mode != "navigate";
+  // A page, a style and a script file have other destinations; other clients say nothing.
+  request.is_fetch = HeaderOf(connection, "Sec-Fetch-Dest") == "empty";
   request.peer = PeerOf(connection);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
   return request;

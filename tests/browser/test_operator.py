@@ -2,7 +2,11 @@
 
 import contextlib
 import json
+import os
+import shutil
 import socket
+import subprocess
+import tempfile
 import threading
 import urllib.request
 
@@ -355,3 +359,40 @@ class ProxyTest(PageTest):
         self.soon(lambda: "502" in self.browser.text("#banner"))
         self.server.start()
         self.soon(lambda: self.browser.text("#state").startswith("live"))
+
+
+class SignedOutTest(PageTest):
+    NAME = "watcher"
+
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.mkdtemp(prefix="nowcalls-access-")
+        cls.addClassCleanup(shutil.rmtree, directory)
+        cls.access = os.path.join(directory, "access.toml")
+        os.close(os.open(cls.access, os.O_CREAT, 0o600))
+        cls.secret = cls.add(cls.NAME)
+        cls.server = browser.PageServer("--access", cls.access)
+        cls.addClassCleanup(cls.server.remove)
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.driver.quit)
+
+    @classmethod
+    def add(cls, name):
+        """The secret of a new observer."""
+        admin = os.path.join(support.BIN_DIR, "nowcalls-admin")
+        arguments = ["access", "add", name, "--role", "observer", "--access", cls.access]
+        return subprocess.check_output([admin, *arguments], text=True).strip()
+
+    def expected(self, complaint):
+        return "401" in complaint
+
+    def test_who_loses_access_is_told(self):
+        page = self.server.page
+        self.browser.driver.get(f"http://{self.NAME}:{self.secret}@{page}/#/flows")
+        self.soon(lambda: self.browser.text("#state").startswith("live"))
+        os.remove(self.access)
+        os.close(os.open(self.access, os.O_CREAT, 0o600))
+        self.add("another")
+        self.soon(lambda: self.browser.text("#state") == "signed out")
+        self.assertIn("reload the page to sign in", self.browser.text("#banner"))
+        self.assertNotIn(self.secret, self.browser.run("return document.body.innerHTML"))

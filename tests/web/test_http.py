@@ -23,7 +23,7 @@ NO_PROMETHEUS = "skipped: Debian's prometheus is not installed"
 
 
 def http_address(server: Server) -> Tuple[str, int]:
-    found = re.findall(r"health on http://([\d.]+):(\d+)/", server.log())
+    found = re.findall(r"health on https?://([\d.]+):(\d+)/", server.log())
     return found[-1][0], int(found[-1][1])
 
 

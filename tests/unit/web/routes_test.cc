@@ -111,9 +111,13 @@ TEST_CASE("a browser is asked for the secret on the page, the api and metrics") 
           std::string::npos);
     CHECK(answer.body.starts_with("sign in: "));
   }
-  const HttpAnswer fetch = site.Get("/api/look", "", {"Sec-Fetch-Mode: same-origin"});
+  const HttpAnswer fetch = site.Get("/api/look", "", {"Sec-Fetch-Dest: empty"});
   CHECK(fetch.head.find("www-authenticate: bearer ") != std::string::npos);
-  CHECK(site.Get("/", "", {"Sec-Fetch-Mode: navigate"}).head.find("basic") != std::string::npos);
+  // A browser asks for styles and scripts again, with what an address with a password has.
+  for (const char* destination : {"document", "style", "script"}) {
+    const std::string header = std::string("Sec-Fetch-Dest: ") + destination;
+    CHECK(site.Get("/", "", {header}).head.find("basic") != std::string::npos);
+  }
   CHECK(site.Get("/api/flows", "", {"Authorization: Bearer secret-of-eve"}).status == 200);
 }
 
