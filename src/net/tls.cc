@@ -36,8 +36,9 @@ Result<SslContext> NewContext(const SSL_METHOD* method, TlsVersion least) {
   SSL_CTX_set_max_cert_list(made, kCertificateBytesMax);
   SSL_CTX_set_verify_depth(made, kIntermediatesMax);
   const int version = least == TlsVersion::k12 ? TLS1_2_VERSION : TLS1_3_VERSION;
-  // Those of 1.3 are all good.
+  // The ciphers of 1.3 are all good. Of its groups, ffdhe8192 costs a server 200 times X25519.
   if (SSL_CTX_set_min_proto_version(made, version) != 1 ||
+      SSL_CTX_set1_groups_list(made, "X25519:P-256:P-384") != 1 ||
       SSL_CTX_set_cipher_list(made, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
     return Status::InvalidArgument("OpenSSL cannot be set up: " + LastTlsError());
   }

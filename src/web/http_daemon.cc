@@ -419,14 +419,18 @@ Status HttpDaemon::Impl::StartDaemon() {
   const auto add = [&](MHD_OPTION option, const std::string& text) {
     more.push_back({option, 0, const_cast<char*>(text.c_str())});
   };
-  std::string versions = "NORMAL:%NO_TICKETS:-VERS-ALL:+VERS-TLS1.3";
+  // The same as on the token port.
+  std::string priorities =
+      "NORMAL:%NO_TICKETS:-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD"
+      ":-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1"
+      ":-VERS-ALL:+VERS-TLS1.3";
   if (certificate != nullptr) {
     flags |= MHD_USE_TLS;
-    if (options.tls->version == net::TlsVersion::k12) versions += ":+VERS-TLS1.2";
+    if (options.tls->version == net::TlsVersion::k12) priorities += ":+VERS-TLS1.2";
     // It wants a pair to begin with; connections show the latest (OnConnection).
     add(MHD_OPTION_HTTPS_MEM_CERT, certificate->certificate());
     add(MHD_OPTION_HTTPS_MEM_KEY, certificate->key());
-    add(MHD_OPTION_HTTPS_PRIORITIES, versions);
+    add(MHD_OPTION_HTTPS_PRIORITIES, priorities);
   }
   more.push_back({MHD_OPTION_END, 0, nullptr});
   daemon = MHD_start_daemon(

@@ -223,6 +223,18 @@ TEST_CASE("TLS 1.2 is spoken by choice, with modern suites alone") {
   CHECK(old.channel->error() == "no cipher suite is in common");
 }
 
+TEST_CASE("a key exchange that costs the server dear is not spoken") {
+  TlsFiles files;
+  for (const char* groups : {"X25519", "P-256", "P-384", "ffdhe8192"}) {
+    CAPTURE(groups);
+    TlsEnd server = ServerEnd(&files);
+    const RawClient client(TLS1_3_VERSION);
+    REQUIRE(SSL_set1_groups_list(client.ssl.get(), groups) == 1);
+    client.ShakeHands(&server);
+    CHECK(server.failed == (std::string_view(groups) == "ffdhe8192"));
+  }
+}
+
 TEST_CASE("a session is neither kept nor resumed") {
   TlsFiles files;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
