@@ -66,11 +66,11 @@ struct Arguments {
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
   bool wide = false;             // Tables show every column, and text in full.
+  bool busy = false;             // Of stat: only flows with tokens or waiters.
+  bool by_minute = false;        // Of params: Source::Params.
+  std::optional<bool> online;    // Of sessions.
   // name_space: also of stat, sessions, rules list and sources; client_id: of sessions.
   RowFilter filter;
-  std::optional<bool> online;  // Of sessions.
-  bool busy = false;           // Of stat: only flows with tokens or waiters.
-  bool by_minute = false;      // Of params: Source::Params.
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
@@ -83,9 +83,9 @@ struct Arguments {
   bool yes = false;                  // Confirmed.
   bool off = false;                  // Of drain.
   bool strict = false;               // Of rules check: a warning is an error.
+  bool no_secret = false;            // Of access add.
   std::string file;                  // Of rules and access.
   access::NewPrincipal principal;    // Of access add; of rotate its name.
-  bool no_secret = false;            // Of access add.
   std::string to;                    // Of backup and repair.
   std::string from;                  // Of restore, whose data_dir is the new one.
   std::string owner;                 // Of restore and repair; empty: this user.

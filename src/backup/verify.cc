@@ -546,7 +546,7 @@ class DuplicateFinder : public ledger::EntityVisitor {
       : duplicates_(duplicates), problems_(problems) {}
 
   Status OnEntity(const ledger::Entity& entity) override {
-    if (const ledger::Token* const token = ledger::As<ledger::Token>(entity)) Check(*token);
+    if (const auto* const token = ledger::As<ledger::Token>(entity)) Check(*token);
     return {};
   }
   Status OnBadRecord(const ledger::BadRecord& /*record*/) override { return {}; }

@@ -223,14 +223,12 @@ class Parser {
   }
 
   void ReadSecurity() {
-    if (options_.target.kind == TargetKind::kRedis) {
-      for (const client::SecuritySetting& setting : client::kSecuritySettings) {
-        if ((security_.*setting.value).empty()) continue;
-        throw CLI::ValidationError(setting.option, "is for a nowcalls:// target");
-      }
-      return;
+    const bool is_redis = options_.target.kind == TargetKind::kRedis;
+    if (is_redis && !security_.secret_file.empty()) {
+      throw CLI::ValidationError("--secret-file", "is for a nowcalls:// target");
     }
-    auto security = client::ReadSecurity(security_, environment_);
+    auto security =
+        client::ReadSecurity(security_, is_redis ? client::SecuritySettings{} : environment_);
     if (!security.ok()) throw CLI::ValidationError(security.status().message());
     options_.security = *std::move(security);
   }

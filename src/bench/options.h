@@ -40,7 +40,7 @@ std::string_view OperationName(Operation operation);
 struct Options {
   Command command = Command::kLoad;
   TargetAddress target;
-  client::Security security;  // Of a nowcalls server's connections.
+  client::Security security;  // Of the connections; a secret is shown to nowcalls alone.
   Language language = Language::kMessagePackRpc;
   Operation operation = Operation::kAcquire;
   uint32_t values = 1000;  // Of the parameter of kRequestParam.

@@ -1,9 +1,12 @@
 #include "bench/redis_target.h"
 
+#include <netdb.h>
+
 #include <utility>
 
 #include "base/clock.h"
 #include "bench/resp.h"
+#include "client/dial.h"
 
 namespace nowcalls::bench {
 namespace {
@@ -59,8 +62,11 @@ std::string InfoField(const std::string& info, const std::string& name) {
 }
 
 Result<net::Socket> RedisTarget::Connect() const {
+  const net::Endpoint endpoint = net::Endpoint::Tcp(options_.target.peer);
+  const auto new_channel = client::ChannelsTo(endpoint, options_.security.tls);
+  if (!new_channel.ok()) return new_channel.status();
   Result<net::Socket> socket =
-      net::Socket::Connect(net::Endpoint::Tcp(options_.target.peer), BoottimeMs() + kTimeoutMs);
+      net::Socket::Connect(endpoint, BoottimeMs() + kTimeoutMs, getaddrinfo, (*new_channel)());
   if (socket.ok()) return socket;
   return Status::Unavailable("cannot reach " + options_.target.ToString() + ": " +
                              socket.status().message() + "; is redis-server running there?");

@@ -1,4 +1,4 @@
-// RedisTarget: a Redis server without password or TLS.
+// RedisTarget: a Redis server without password.
 //
 // Thread: see target.h.
 #ifndef NOWCALLS_BENCH_REDIS_TARGET_H_

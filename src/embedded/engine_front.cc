@@ -45,7 +45,7 @@ Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& op
   if (!ledger.ok()) return ledger.status();
   std::shared_ptr<EngineFront> front(
       new EngineFront(options, ClientOptionsOf(options), *std::move(ledger)));
-  if (const Status started = front->StartLoop(); !started.ok()) {
+  if (Status started = front->StartLoop(); !started.ok()) {
     Lock lock(front->mutex_);
     front->CloseLedger(&lock);
     return started;
@@ -53,7 +53,7 @@ Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& op
   if (options.rule_sources.empty()) return front;
   // On the loop: what their threads deliver meanwhile waits until all have started.
   const Status sources = front->AtLoop([front = front.get(), &options] {
-    const Status started = front->sources_.Start(options.rule_sources);
+    Status started = front->sources_.Start(options.rule_sources);
     if (!started.ok()) front->broken_ = started;  // So nothing of them is committed.
     return started;
   });

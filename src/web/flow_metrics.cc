@@ -39,6 +39,7 @@ struct WriteSamples {
     if (times->count == 0) return;
     static const std::vector<double> bounds = [] {
       std::vector<double> seconds;
+      seconds.reserve(std::size(wire::kTimeBoundsMs));
       for (const uint64_t ms : wire::kTimeBoundsMs) {
         seconds.push_back(SecondsOf(static_cast<int64_t>(ms)));
       }

@@ -49,7 +49,7 @@ std::string HeaderOf(MHD_Connection* connection, const char* name) {
 struct HttpDaemon::Impl {
   struct Delayed {
     Response response;
-    int64_t at_ms;  // BoottimeMs.
+    int64_t at_ms = 0;  // BoottimeMs.
     bool resumed = false;
   };
   struct Body {
@@ -71,7 +71,7 @@ struct HttpDaemon::Impl {
   MHD_Result Handle(MHD_Connection* connection, const char* url, const char* method,
                     size_t* upload_bytes, void** own);
   // False: there is no room for its kind.
-  bool Decide(MHD_Connection* connection, const char* url);
+  bool Decide(MHD_Connection* connection, const char* url) const;
   net::Peer PeerOf(MHD_Connection* connection) const;
   Request RequestOf(MHD_Connection* connection, const char* url) const;
   // What is wrong with a request, before any handler sees it.
@@ -203,7 +203,7 @@ Request HttpDaemon::Impl::RequestOf(MHD_Connection* connection, const char* url)
   return request;
 }
 
-bool HttpDaemon::Impl::Decide(MHD_Connection* connection, const char* url) {
+bool HttpDaemon::Impl::Decide(MHD_Connection* connection, const char* url) const {
   const GuestKind kind = IsOneOf(url, options.probe_paths)   ? GuestKind::kProbe
                          : IsOneOf(url, options.short_paths) ? GuestKind::kShort
                                                              : GuestKind::kOther;
@@ -417,6 +417,7 @@ Status HttpDaemon::Impl::StartDaemon() {
   flags |= options.own_thread ? unsigned{MHD_USE_EPOLL_INTERNAL_THREAD} : unsigned{MHD_USE_EPOLL};
   std::vector<MHD_OptionItem> more;
   const auto add = [&](MHD_OPTION option, const std::string& text) {
+    // It is only read. NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
     more.push_back({option, 0, const_cast<char*>(text.c_str())});
   };
   // The same as on the token port.

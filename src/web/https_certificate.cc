@@ -10,7 +10,7 @@ namespace nowcalls::web {
 namespace {
 
 gnutls_datum_t DatumOf(const std::string& text) {
-  // GnuTLS only reads it.
+  // GnuTLS only reads it. NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
   auto* const bytes = reinterpret_cast<unsigned char*>(const_cast<char*>(text.data()));
   return {bytes, static_cast<unsigned>(text.size())};
 }

@@ -46,7 +46,13 @@ uint16_t FreePort() {
 }  // namespace
 
 std::string ContenderName(ContenderKind kind) {
-  return kind == ContenderKind::kNowcalls ? "nowcalls" : "Redis";
+  switch (kind) {
+    case ContenderKind::kNowcalls: return "nowcalls";
+    case ContenderKind::kRedis: return "Redis";
+    case ContenderKind::kNowcallsTls: return "nowcalls, TLS";
+    case ContenderKind::kRedisTls: return "Redis, TLS";
+  }
+  return "";
 }
 
 std::string FindProgram(const std::string& name) {
@@ -59,9 +65,19 @@ std::string FindProgram(const std::string& name) {
   return "";
 }
 
-Contender::Contender(std::string name, std::string dir)
-    : name_(std::move(name)), dir_(std::move(dir)) {
+Contender::Contender(ContenderKind kind, std::string dir)
+    : name_(ContenderName(kind)), dir_(std::move(dir)) {
   std::filesystem::create_directories(dir_ + "/data");
+  if (kind != ContenderKind::kNowcallsTls && kind != ContenderKind::kRedisTls) return;
+  const testing::Authority authority("CA of a benchmark");
+  testing::WriteStringToFile(dir_ + "/ca.pem", authority.certificate());
+  certificate_ =
+      testing::WriteCertificate(dir_, "server", authority.Issue({.names = {{'I', "127.0.0.1"}}}));
+}
+
+std::vector<std::string> Contender::TlsWords() const {
+  if (!certificate_) return {};
+  return {"--tls-ca", dir_ + "/ca.pem"};
 }
 
 std::string Contender::LogEnd() const {
@@ -89,22 +105,27 @@ void Contender::Kill9() {
   process_->Wait();
 }
 
-NowcallsContender::NowcallsContender(std::string dir)
-    : Contender(ContenderName(ContenderKind::kNowcalls), std::move(dir)) {}
+NowcallsContender::NowcallsContender(ContenderKind kind, std::string dir)
+    : Contender(kind, std::move(dir)) {}
 
 std::vector<std::string> NowcallsContender::Command() {
   const std::string port_file = dir() + "/port";
   ::unlink(port_file.c_str());
   address_.clear();
-  return {testing::ProductBinary("nowcalls-server"),
-          "--listen",
-          "127.0.0.1:0",
-          "--port-file",
-          port_file,
-          "--data-dir",
-          dir() + "/data",
-          "--durability",
-          "sync"};
+  std::vector<std::string> command = {testing::ProductBinary("nowcalls-server"),
+                                      "--listen",
+                                      "127.0.0.1:0",
+                                      "--port-file",
+                                      port_file,
+                                      "--data-dir",
+                                      dir() + "/data",
+                                      "--durability",
+                                      "sync"};
+  if (certificate()) {
+    command.insert(command.end(),
+                   {"--tls-cert", certificate()->certificate, "--tls-key", certificate()->key});
+  }
+  return command;
 }
 
 bool NowcallsContender::Answers() {
@@ -124,17 +145,25 @@ Json NowcallsContender::Info() const {
 
 uint64_t NowcallsContender::Tokens() { return Info().at("counts").at("tokens"); }
 
-RedisContender::RedisContender(std::string program, std::string dir)
-    : Contender(ContenderName(ContenderKind::kRedis), std::move(dir)),
-      program_(std::move(program)) {}
+RedisContender::RedisContender(ContenderKind kind, std::string program, std::string dir)
+    : Contender(kind, std::move(dir)), program_(std::move(program)) {}
 
-std::string RedisContender::url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+std::string RedisContender::url() const {
+  return "redis://127.0.0.1:" + std::to_string(tls_port_ != 0 ? tls_port_ : port_);
+}
 
 std::vector<std::string> RedisContender::Command() {
   port_ = FreePort();
-  return {program_, "--bind",        "127.0.0.1", "--port", std::to_string(port_),
-          "--dir",  dir() + "/data", "--save",    "",       "--appendonly",
-          "yes",    "--appendfsync", "always"};
+  std::vector<std::string> command = {
+      program_, "--bind", "127.0.0.1",    "--port", std::to_string(port_), "--dir", dir() + "/data",
+      "--save", "",       "--appendonly", "yes",    "--appendfsync",       "always"};
+  if (certificate()) {
+    tls_port_ = FreePort();
+    command.insert(command.end(), {"--tls-port", std::to_string(tls_port_), "--tls-cert-file",
+                                   certificate()->certificate, "--tls-key-file", certificate()->key,
+                                   "--tls-auth-clients", "no"});
+  }
+  return command;
 }
 
 std::string RedisContender::Ask(const std::string& command, int64_t timeout_ms) const {

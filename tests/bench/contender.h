@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "bench/bench_figures.h"
+#include "support/certificates.h"
 #include "support/process.h"
 
 namespace nowcalls::compare {
 
-enum class ContenderKind : uint8_t { kNowcalls, kRedis };
+// With Tls loads speak TLS. What the contender itself asks is plain.
+enum class ContenderKind : uint8_t { kNowcalls, kRedis, kNowcallsTls, kRedisTls };
 std::string ContenderName(ContenderKind kind);
 
 class Contender {
@@ -34,16 +36,19 @@ class Contender {
   uint64_t resident_bytes() const { return testing::ResidentBytes(pid()); }
 
   virtual std::string url() const = 0;
+  // The words of nowcalls-bench with which it speaks TLS; none: plain.
+  std::vector<std::string> TlsWords() const;
   // Tokens that are out, of the flow that nowcalls-bench fill uses without other options.
   virtual uint64_t Tokens() = 0;
   // Waits for work that it does beside its clients, such as compressing its log, to be done.
   virtual void Settle() = 0;
 
  protected:
-  // Uses DIR/data, which it makes, and DIR/server.log.
-  Contender(std::string name, std::string dir);
+  // Uses DIR/data, which it makes, and DIR/server.log; with TLS also a certificate of its own.
+  Contender(ContenderKind kind, std::string dir);
   const std::string& dir() const { return dir_; }
   std::string LogEnd() const;
+  const std::optional<testing::CertificateFiles>& certificate() const { return certificate_; }
 
   // Called for each start.
   virtual std::vector<std::string> Command() = 0;
@@ -52,12 +57,13 @@ class Contender {
  private:
   std::string name_;
   std::string dir_;
+  std::optional<testing::CertificateFiles> certificate_;
   std::optional<testing::Process> process_;
 };
 
 class NowcallsContender : public Contender {
  public:
-  explicit NowcallsContender(std::string dir);
+  explicit NowcallsContender(ContenderKind kind, std::string dir);
 
   std::string url() const override { return "nowcalls://" + address_; }
   uint64_t Tokens() override;
@@ -77,7 +83,7 @@ class NowcallsContender : public Contender {
 // end.
 class RedisContender : public Contender {
  public:
-  RedisContender(std::string program, std::string dir);
+  RedisContender(ContenderKind kind, std::string program, std::string dir);
 
   std::string url() const override;
   uint64_t Tokens() override;
@@ -91,6 +97,7 @@ class RedisContender : public Contender {
 
   std::string program_;
   uint16_t port_ = 0;
+  uint16_t tls_port_ = 0;  // 0: it has none.
 };
 
 // The program of that name on $PATH; empty when there is none.

@@ -89,12 +89,19 @@ std::string Lab::NewPath(const std::string& name) {
 }
 
 std::unique_ptr<NowcallsContender> Lab::NewNowcalls() {
-  return std::make_unique<InDirectory<NowcallsContender>>(options_.keep_dir, NewPath("nowcalls"));
+  return NewNowcalls(ContenderKind::kNowcalls);
+}
+
+std::unique_ptr<NowcallsContender> Lab::NewNowcalls(ContenderKind kind) {
+  return std::make_unique<InDirectory<NowcallsContender>>(options_.keep_dir, NewPath("nowcalls"),
+                                                          kind);
 }
 
 std::unique_ptr<Contender> Lab::NewContender(ContenderKind kind) {
-  if (kind == ContenderKind::kNowcalls) return NewNowcalls();
-  return std::make_unique<InDirectory<RedisContender>>(options_.keep_dir, NewPath("redis"),
+  if (kind == ContenderKind::kNowcalls || kind == ContenderKind::kNowcallsTls) {
+    return NewNowcalls(kind);
+  }
+  return std::make_unique<InDirectory<RedisContender>>(options_.keep_dir, NewPath("redis"), kind,
                                                        options_.redis_program);
 }
 
@@ -102,6 +109,8 @@ BenchRun Lab::StartBench(std::vector<std::string> words, const Contender& conten
   words.insert(words.begin(), testing::ProductBinary("nowcalls-bench"));
   words.insert(words.end(), {"--target", contender.url(), "--server-pid",
                              std::to_string(contender.pid()), "--format", "json"});
+  const std::vector<std::string> tls = contender.TlsWords();
+  words.insert(words.end(), tls.begin(), tls.end());
   return {std::move(words), NewPath("bench")};
 }
 

@@ -73,6 +73,7 @@ class Lab {
   Json TakeRuns();
 
  private:
+  std::unique_ptr<NowcallsContender> NewNowcalls(ContenderKind kind);
   std::string NewPath(const std::string& name);
 
   LabOptions options_;

@@ -38,6 +38,10 @@ class WithServers : public Measurement {
 constexpr std::array<ContenderKind, 2> kBoth = {ContenderKind::kNowcalls, ContenderKind::kRedis};
 constexpr std::array<ContenderKind, 2> kNowcallsTwice = {ContenderKind::kNowcalls,
                                                          ContenderKind::kNowcalls};
+constexpr std::array<ContenderKind, 2> kBothByTls = {ContenderKind::kNowcallsTls,
+                                                     ContenderKind::kRedisTls};
+constexpr std::array<ContenderKind, 2> kTlsAndPlain = {ContenderKind::kNowcallsTls,
+                                                       ContenderKind::kNowcalls};
 
 class LoadMeasurement : public WithServers {
  public:
@@ -60,14 +64,16 @@ class LoadMeasurement : public WithServers {
 
 class IdleMeasurement : public Measurement {
  public:
-  IdleMeasurement(Lab* lab, const Sizes& sizes) : lab_(lab), sizes_(sizes) {}
+  IdleMeasurement(Lab* lab, std::array<ContenderKind, 2> kinds, const Sizes& sizes)
+      : lab_(lab), kinds_(kinds), sizes_(sizes) {}
 
   Values Round(size_t side) override {
-    return MeasureIdle(kBoth[side], sizes_.idle_connections, sizes_.duration_s, lab_);
+    return MeasureIdle(kinds_[side], sizes_.idle_connections, sizes_.duration_s, lab_);
   }
 
  private:
   Lab* lab_;
+  std::array<ContenderKind, 2> kinds_;
   Sizes sizes_;
 };
 
@@ -101,8 +107,12 @@ std::vector<std::string> LoadWords(const Sizes& sizes, uint32_t connections, uin
           "--duration",    Seconds(sizes.duration_s),   "--warm-up", Seconds(sizes.warm_up_s)};
 }
 
-Scenario ClosedLoop(const Sizes& sizes, uint32_t connections, uint32_t in_flight,
-                    double ratio_min) {
+Comparison::Sides NamesOf(std::array<ContenderKind, 2> kinds) {
+  return {ContenderName(kinds[0]), ContenderName(kinds[1])};
+}
+
+Scenario ClosedLoop(const Sizes& sizes, uint32_t connections, uint32_t in_flight, double ratio_min,
+                    std::array<ContenderKind, 2> kinds = kBoth) {
   std::vector<std::string> words = LoadWords(sizes, connections, sizes.flows);
   words.insert(words.end(), {"--in-flight", std::to_string(in_flight)});
   Scenario scenario;
@@ -110,12 +120,12 @@ Scenario ClosedLoop(const Sizes& sizes, uint32_t connections, uint32_t in_flight
   scenario.title = "closed loop, " + std::to_string(connections) + " connections with " +
                    std::to_string(in_flight) + " in flight each, " + std::to_string(sizes.flows) +
                    " flows";
-  scenario.sides = {ContenderName(kBoth[0]), ContenderName(kBoth[1])};
+  scenario.sides = NamesOf(kinds);
   scenario.figures = LoadFigures();
   scenario.figures[0].target = Target{Target::Kind::kRatioAtLeast, ratio_min};
   const double lasts_s = sizes.duration_s + sizes.warm_up_s;
-  scenario.begin = [words, lasts_s](Lab* lab) {
-    return std::make_unique<LoadMeasurement>(lab, kBoth, std::array{words, words}, lasts_s);
+  scenario.begin = [words, lasts_s, kinds](Lab* lab) {
+    return std::make_unique<LoadMeasurement>(lab, kinds, std::array{words, words}, lasts_s);
   };
   return scenario;
 }
@@ -132,7 +142,7 @@ Scenario OpenLoop(const Sizes& sizes) {
   scenario.name = "open loop";
   scenario.title = Decimal(sizes.open_rate, 0) + " operations/s on schedule, 50 connections; " +
                    Decimal(sizes.expire_rate, 0) + " tokens/s expire besides";
-  scenario.sides = {ContenderName(kBoth[0]), ContenderName(kBoth[1])};
+  scenario.sides = NamesOf(kBoth);
   scenario.figures = OpenLoopFigures();
   const double lasts_s = longer.duration_s + longer.warm_up_s;
   scenario.begin = [words, lasts_s](Lab* lab) {
@@ -141,16 +151,18 @@ Scenario OpenLoop(const Sizes& sizes) {
   return scenario;
 }
 
-Scenario IdleConnections(const Sizes& sizes) {
+Scenario IdleConnections(const Sizes& sizes, std::array<ContenderKind, 2> kinds, double kib_max) {
   Scenario scenario;
   scenario.name = "idle connections";
   scenario.title =
       Decimal(sizes.idle_connections, 0) + " connections that say nothing after their greeting";
-  scenario.sides = {ContenderName(kBoth[0]), ContenderName(kBoth[1])};
-  scenario.figures = {
-      Kind(kServerCpu, "server CPU, %", 2, Target{Target::Kind::kAtMost, 1}),
-      Kind(kKibAConnection, "resident, KiB a connection", 2, Target{Target::Kind::kAtMost, 8})};
-  scenario.begin = [sizes](Lab* lab) { return std::make_unique<IdleMeasurement>(lab, sizes); };
+  scenario.sides = NamesOf(kinds);
+  scenario.figures = {Kind(kServerCpu, "server CPU, %", 2, Target{Target::Kind::kAtMost, 1}),
+                      Kind(kKibAConnection, "resident, KiB a connection", 2,
+                           Target{Target::Kind::kAtMost, kib_max})};
+  scenario.begin = [sizes, kinds](Lab* lab) {
+    return std::make_unique<IdleMeasurement>(lab, kinds, sizes);
+  };
   return scenario;
 }
 
@@ -195,7 +207,14 @@ void AddLoadScenarios(const Sizes& sizes, std::vector<Scenario>* scenarios) {
   scenarios->push_back(ClosedLoop(sizes, 50, 1, 1.3));
   scenarios->push_back(OpenLoop(sizes));
   scenarios->push_back(ManyFlows(sizes));
-  scenarios->push_back(IdleConnections(sizes));
+  scenarios->push_back(IdleConnections(sizes, kBoth, 8));
+  const auto add = [scenarios](std::string name, Scenario scenario) {
+    scenario.name = std::move(name);
+    scenarios->push_back(std::move(scenario));
+  };
+  add("TLS 50 x 64", ClosedLoop(sizes, 50, 64, 4, kBothByTls));
+  add("TLS and plain 50 x 64", ClosedLoop(sizes, 50, 64, 0.6, kTlsAndPlain));
+  add("TLS idle", IdleConnections(sizes, kBothByTls, 24));
 }
 
 }  // namespace nowcalls::compare

@@ -124,7 +124,8 @@ TEST_CASE("a load says in which protocol it asks, and for what") {
   error_names({"--protocol", "http"}, "neither messagepack-rpc nor sentinel");
   error_names({"--operation", "get"}, "none of acquire, request, request-param");
   error_names({"--protocol", "sentinel", "--target", "redis://h:1"}, "nowcalls:// target");
-  error_names({"--tls", "--target", "redis://h:1"}, "--tls: is for a nowcalls:// target");
+  error_names({"--secret-file", "/s", "--target", "redis://h:1"},
+              "--secret-file: is for a nowcalls:// target");
   error_names({"--protocol", "sentinel", "--operation", "request", "--hold-ms", "5"},
               "about tokens");
 }
