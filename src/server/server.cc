@@ -157,7 +157,7 @@ void Server::DoTurn() {
 
 Instant Server::NextWork() const {
   return std::min(
-      {log_.NextReport(), commits_.NextReport(), peers_.NextClose(), service_.NextAlive()});
+      {log_.NextReport(), commits_.NextReport(), peers_.NextWork(), service_.NextAlive()});
 }
 
 void Server::OnScanDone(const ledger::ScanResult& result) {

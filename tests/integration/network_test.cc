@@ -70,6 +70,38 @@ TEST_CASE("a server is the same whether it takes sockets together or each by its
   }
 }
 
+TEST_CASE("a crowd that leaves together is heard to the end, answered and let go") {
+  constexpr int kLeaving = 500;
+  AllowManyFiles(1'000);
+  TestServer server(NetworkRules());
+  RpcClient stays = server.Connect();
+  // More than a receive takes, so that the end comes behind several.
+  const Json words = Json::array({std::string(20'000, 'x')});
+  constexpr int kWords = 5;
+  std::vector<RpcClient> clients;
+  for (int i = 0; i < kLeaving; ++i) clients.push_back(server.Connect());
+  for (RpcClient& client : clients) REQUIRE(client.Call("ping").ok());
+  // All ends are there when the server looks again.
+  server.server().process().Signal(SIGSTOP);
+  for (size_t i = 0; i < clients.size(); ++i) {
+    for (int word = 0; word < (i % 10 == 0 ? kWords : 0); ++word) clients[i].Send("ping", words);
+    clients[i].Send("acquire", {kVanishingFlow, 1});
+    clients[i].EndInput();
+  }
+  server.server().process().Signal(SIGCONT);
+  for (size_t i = 0; i < clients.size(); ++i) {
+    for (int word = 0; word < (i % 10 == 0 ? kWords : 0); ++word) {
+      REQUIRE(clients[i].Receive().answered());
+    }
+    const Reply reply = clients[i].Receive();
+    REQUIRE_MESSAGE(reply.ok(), reply.ToString());
+    CHECK(reply.result.at(0) == kStatusOk);
+    CHECK(clients[i].SeesEof());
+  }
+  CHECK(PollUntil(kPatienceMs, [&] { return Connections(&stays) == 1; }));
+  CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&stays, kVanishingFlow) == 0; }));
+}
+
 TEST_CASE("two thousand sockets at a byte a second are closed in time, and nobody else notices") {
   constexpr size_t kSockets = 2'000;
   AllowManyFiles(3'000);

@@ -31,6 +31,7 @@ std::unique_ptr<PeerSocket> PeerSocket::Open(uv_loop_t* loop, int fd,
 
 bool PeerSocket::TakeReadable() {
   const bool told = std::exchange(readable_, false);
+  Poll();  // One that has ended and does not close now is asked about again.
   return reads() && (told || state_ == State::kOpen);  // Bytes that are dropped can wait.
 }
 
@@ -122,7 +123,7 @@ void PeerSocket::CloseNow() {
 }
 
 int PeerSocket::wanted() const {
-  return (reads() ? UV_READABLE : 0) | (kept_left() > 0 ? UV_WRITABLE : 0);
+  return (reads() ? UV_READABLE | UV_DISCONNECT : 0) | (kept_left() > 0 ? UV_WRITABLE : 0);
 }
 
 // Polls for what is wanted, at least. Reading that stops often goes on in the same turn, and each
@@ -135,19 +136,27 @@ void PeerSocket::Poll() {
                  }) == 0);
 }
 
+void PeerSocket::StopPolling() {
+  uv_poll_stop(&poll_);
+  polled_ = 0;
+}
+
 // libuv polls no more after an error; a receive or send finds the reason.
 void PeerSocket::OnEvents(bool error, int events) {
   const int seen = error ? UV_READABLE | UV_WRITABLE : events;
   if (error || (seen & polled_ & ~wanted()) != 0) {
-    uv_poll_stop(&poll_);
-    polled_ = 0;
+    StopPolling();
     Poll();
   }
   // Bytes that came before the error are received first, if the kernel still has them.
   if ((seen & UV_WRITABLE) != 0 && kept_left() > 0 && !(error && reads())) SendKept();
   if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
+    const bool ended = (seen & UV_DISCONNECT) != 0;
+    if (ended) StopPolling();
     readable_ = true;  // Before the call, which may receive at once: TakeReadable takes it back.
-    if (!owner_->OnReadable(this)) readable_ = false;
+    if (owner_->OnReadable(this, ended)) return;
+    readable_ = false;
+    Poll();
   }
 }
 

@@ -33,8 +33,9 @@ class PeerSocket final : public net::SocketTurn::Socket {
    public:
     virtual ~Owner() = default;
     // The socket has input. True: the owner receives in this turn (net/socket_turn.h); false: it
-    // asks again in the next one.
-    virtual bool OnReadable(PeerSocket* socket) = 0;
+    // asks again in the next one. `ended`: the peer sends no more behind it, and the socket does
+    // not ask again; the owner receives in this turn or a later one.
+    virtual bool OnReadable(PeerSocket* socket, bool ended) = 0;
     // Bytes came while the channel shook hands; it may have done so, or failed. `took_ns`: what the
     // channel did with them.
     virtual void OnHandshake(engine::ConnectionId id, const net::Channel& channel,
@@ -63,6 +64,7 @@ class PeerSocket final : public net::SocketTurn::Socket {
   PeerSocket(const PeerSocket&) = delete;
   PeerSocket& operator=(const PeerSocket&) = delete;
 
+  engine::ConnectionId id() const { return id_; }
   int fd() const override { return fd_; }
   bool TakeReadable() override;
   void Received(ssize_t result, std::string_view bytes) override;
@@ -96,6 +98,7 @@ class PeerSocket final : public net::SocketTurn::Socket {
   bool reads() const { return (state_ == State::kOpen && reading_) || state_ == State::kLingering; }
   int wanted() const;
   void Poll();
+  void StopPolling();
   void OnEvents(bool error, int events);
   void Take(std::string_view from_socket);
   void Keep(std::string_view for_socket);

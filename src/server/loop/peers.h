@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <set>
 #include <span>
@@ -45,10 +46,7 @@ class Peers final : private PeerSocket::Owner {
   void Start(uv_loop_t* loop, std::vector<std::unique_ptr<Listener>> listeners);
 
   // Receives from all sockets found readable since the last call.
-  void Receive() {
-    sockets_.Receive();
-    handshakes_.BeginTurn();
-  }
+  void Receive();
   // Since the last call a socket has joined those that a poll reads.
   bool TakeToRead() { return std::exchange(to_read_, false); }
 
@@ -58,8 +56,8 @@ class Peers final : private PeerSocket::Owner {
   void SetReading(engine::ConnectionId id, bool on);
 
   void CloseOverdue(Instant now);
-  // The next deadline; kNever: none.
-  Instant NextClose() const;
+  // When there is something to do; kNever: not before a socket says so.
+  Instant NextWork() const { return ended_.empty() ? NextClose() : Instant{0}; }
 
   // The server ends: no accepts, no reads.
   void StopReading();
@@ -82,13 +80,16 @@ class Peers final : private PeerSocket::Owner {
   void LogRefused(const std::string& peer, const std::string& reason);
   void LogFailed(engine::ConnectionId id, const std::string& why);
   void Log(const std::string& text, const LogFields& fields);
+  Instant NextClose() const;  // The next deadline; kNever: none.
   void SetCloseBy(engine::ConnectionId id, Instant when);
+  // Whether a socket that shakes hands may be received from in this turn; others may.
+  bool MayReceive(const PeerSocket& socket);
   // For a closing peer that takes nothing.
   int64_t FlushMsMax() const { return ending_ ? kCloseMsMax : limits_.output_stalled_ms; }
   Instant Now() const { return clock_->Now(); }
 
   // PeerSocket::Owner.
-  bool OnReadable(PeerSocket* socket) override;
+  bool OnReadable(PeerSocket* socket, bool ended) override;
   void OnHandshake(engine::ConnectionId id, const net::Channel& channel, uint64_t took_ns) override;
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
   void OnEndOfInput(engine::ConnectionId id) override;
@@ -109,6 +110,8 @@ class Peers final : private PeerSocket::Owner {
   std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
   size_t open_ = 0;
   HandshakeBudget handshakes_;
+  std::deque<engine::ConnectionId> ended_;  // To be received from; another may have the id now.
+  size_t ends_ = 0;                         // Received from in this turn.
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
   bool to_read_ = false;
   bool ending_ = false;

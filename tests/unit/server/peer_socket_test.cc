@@ -39,7 +39,7 @@ class Ends : public PeerSocket::Owner {
   Ends(const Ends&) = delete;
   Ends& operator=(const Ends&) = delete;
 
-  bool OnReadable(PeerSocket* readable) override {
+  bool OnReadable(PeerSocket* readable, bool /*ended*/) override {
     turn_.Readable(readable);
     return true;
   }
