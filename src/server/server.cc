@@ -113,6 +113,7 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
   config_watch_.Start(&loop_);
   tls_.Watch(&loop_);
   std::vector<std::string> addresses;
+  addresses.reserve(listeners.size());
   for (const auto& listener : listeners) addresses.push_back(listener->address().ToString());
   peers_.Start(&loop_, std::move(listeners));
   additions_->Serve(&loop_, std::move(addresses), [this] {

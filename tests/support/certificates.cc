@@ -143,7 +143,7 @@ void AddNames(const CertificateSpec& spec, X509* to) {
 Made NewCertificate(EVP_PKEY* key, const CertificateSpec& spec, const X509_NAME* issuer,
                     EVP_PKEY* issuer_key, bool is_ca) {
   static int64_t serial = 0;
-  const Made made(X509_new(), X509_free);
+  Made made(X509_new(), X509_free);
   X509* const x509 = made.get();
   X509_set_version(x509, X509_VERSION_3);
   ASN1_INTEGER_set_int64(X509_get_serialNumber(x509), ++serial);

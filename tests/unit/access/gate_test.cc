@@ -123,8 +123,7 @@ TEST_CASE("a wrong secret has one answer, whatever is wrong with it") {
 
 // What becomes of a peer of the shop's network, and of one with its secret, when it is `entry`.
 std::optional<Identity> ByNetwork(const std::vector<Entry>& entries) {
-  const std::optional<Identity> now =
-      GateOf(entries).Again(kOfShop, GateOf({Shop()}).Greet(kOfShop));
+  std::optional<Identity> now = GateOf(entries).Again(kOfShop, GateOf({Shop()}).Greet(kOfShop));
   const std::optional<Identity> shown =
       GateOf(entries).Again(kEncrypted, *GateOf({Shop()}).Show(kEncrypted, kSecret));
   CHECK(now.has_value() == shown.has_value());

@@ -26,7 +26,7 @@ using testing::ReadFileToString;
 using testing::TempDir;
 using testing::WriteStringToFile;
 
-ParsedArguments ParseAccessWords(std::vector<std::string> words) {
+ParsedArguments ParseAccessWords(const std::vector<std::string>& words) {
   std::vector<const char*> argv = {"nowcalls-admin", "access"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   return ParseArguments(static_cast<int>(argv.size()), argv.data());
@@ -66,7 +66,7 @@ std::string SecretOf(const AccessEnded& ended) {
   CHECK(ended.exit_code == kExitOk);
   REQUIRE(ended.out.size() == 48);
   CHECK(ended.out.back() == '\n');
-  const std::string secret = ended.out.substr(0, 47);
+  std::string secret = ended.out.substr(0, 47);
   CHECK(secret.starts_with("ncs_"));
   CHECK(secret.find_first_not_of(
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==

@@ -8,7 +8,7 @@ namespace {
 // Pages of so many rows, with a new cursor each, until the paging ends.
 Status Endless(Paging paging, size_t rows) {
   for (uint64_t cursor = 1;; ++cursor) {
-    const Status status = paging.Take(rows, cursor);
+    Status status = paging.Take(rows, cursor);
     if (!status.ok()) return status;
   }
 }

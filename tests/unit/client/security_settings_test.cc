@@ -18,7 +18,7 @@ using testing::TempDir;
 using testing::WriteStringToFile;
 
 std::string SecretFile(const TempDir& dir, const std::string& text, mode_t mode = 0600) {
-  const std::string file = dir.Sub("secret");
+  std::string file = dir.Sub("secret");
   (void)std::remove(file.c_str());  // It may be read-only.
   WriteStringToFile(file, text);
   REQUIRE(chmod(file.c_str(), mode) == 0);

@@ -86,7 +86,9 @@ TEST_CASE("entities come in the order in which their families are loaded") {
 
 TEST_CASE("a row of each kind is shown as an entity of it, two rules as two") {
   REQUIRE(Rows().size() == kEntityKindCount);
-  for (const auto& [name, row] : Rows()) {
+  for (const auto& named : Rows()) {
+    const char* const name = named.kind;
+    const auto& row = named.row;
     CAPTURE(name);
     const EntityKind* const kind = FindKind(row);
     REQUIRE(kind != nullptr);
@@ -101,7 +103,9 @@ TEST_CASE("a row of each kind is shown as an entity of it, two rules as two") {
 }
 
 TEST_CASE("a row that does not decode is told with its family, its key and the decoder's words") {
-  for (auto [name, row] : Rows()) {
+  for (auto named : Rows()) {
+    const char* const name = named.kind;
+    auto& row = named.row;
     CAPTURE(name);
     row.value.remove_suffix(row.value.size() - 1);
     const Status why = FindKind(row)->check(row);

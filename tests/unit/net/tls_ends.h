@@ -60,7 +60,7 @@ struct TlsEnds {
   static void Move(TlsEnd* from, TlsEnd* to, size_t most) {
     const std::string bytes = std::exchange(from->wire, {});
     for (size_t at = 0; at < bytes.size(); at += std::min(most, bytes.size() - at)) {
-      to->Take(std::string_view(bytes).substr(at, most));
+      to->Take(bytes.substr(at, most));
     }
   }
 };

@@ -105,10 +105,10 @@ TEST_CASE("a record gives the same bytes wherever it is split") {
     const std::string question = std::exchange(ends.client.wire, {});
     const std::string answer = std::exchange(ends.server.wire, {});
     REQUIRE(question.size() == 62);
-    ends.server.Take(std::string_view(question).substr(0, at));
-    ends.server.Take(std::string_view(question).substr(at));
-    ends.client.Take(std::string_view(answer).substr(0, at));
-    ends.client.Take(std::string_view(answer).substr(at));
+    ends.server.Take(question.substr(0, at));
+    ends.server.Take(question.substr(at));
+    ends.client.Take(answer.substr(0, at));
+    ends.client.Take(answer.substr(at));
     CHECK(std::exchange(ends.server.got, {}) == "a request of forty bytes, more or less..");
     CHECK(std::exchange(ends.client.got, {}) == "an answer of forty bytes, more or less..");
   }

@@ -57,7 +57,7 @@ class WatchedAccess {
   const std::string& names() const { return names_; }
   AccessFileWatch* operator->() { return &*watch_; }
 
-  void Write(const std::string& text) {
+  void Write(const std::string& text) const {
     const std::string fresh = file() + "~";
     WriteStringToFile(fresh, text);
     REQUIRE(chmod(fresh.c_str(), 0640) == 0);

@@ -71,7 +71,7 @@ struct ApiOfTwo {
   Api api{&source, &board};
 
   Response Get(const std::string& path, std::map<std::string, std::string> query,
-               Viewer reader = {.principal = Of({"shop", "shop-*"})}) {
+               const Viewer& reader = {.principal = Of({"shop", "shop-*"})}) {
     return api.Handle({.path = path, .query = std::move(query)}, reader);
   }
 };
@@ -93,7 +93,9 @@ const Questions kQuestions = {
 };
 
 TEST_CASE_FIXTURE(ApiOfTwo, "no answer, look or event names what is another tenant's") {
-  for (auto [view, query] : kQuestions) {
+  for (const auto& question : kQuestions) {
+    const std::string& view = question.first;
+    auto query = question.second;
     CAPTURE(view);
     // Whoever sees all asked before: what is remembered is not shared.
     CHECK(Get("/api/" + view, query, {}).status == 200);
