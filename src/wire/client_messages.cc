@@ -505,7 +505,7 @@ Result<HelloReply> DecodeHelloReply(std::string_view result) {
 }
 
 Result<IdentifyReply> DecodeIdentifyReply(std::string_view result) {
-  Result<IdentifyReply> reply = DecodeArray<IdentifyReply>(
+  Result<IdentifyReply> decoded = DecodeArray<IdentifyReply>(
       "identify answer", result, [](FieldReader* fields, IdentifyReply* reply) {
         if (!fields->Required("name", &reply->name) || !fields->Required("role", &reply->role) ||
             !fields->Required("proof", &reply->proof)) {
@@ -517,12 +517,12 @@ Result<IdentifyReply> DecodeIdentifyReply(std::string_view result) {
           return fields->Required("namespace", &reply->namespaces->emplace_back());
         });
       });
-  if (!reply.ok()) return reply;
+  if (!decoded.ok()) return decoded;
   // A person reads them at a terminal.
-  for (std::string* text : {&reply->name, &reply->role, &reply->proof}) {
+  for (std::string* text : {&decoded->name, &decoded->role, &decoded->proof}) {
     *text = ShownText(Shortened(*text));
   }
-  return reply;
+  return decoded;
 }
 
 Result<AcquireReply> DecodeAcquireReply(std::string_view result) {
