@@ -151,7 +151,7 @@ void PeerSocket::OnEvents(bool error, int events) {
   // Bytes that came before the error are received first, if the kernel still has them.
   if ((seen & UV_WRITABLE) != 0 && kept_left() > 0 && !(error && reads())) SendKept();
   if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
-    const bool ended = (seen & UV_DISCONNECT) != 0;
+    const bool ended = error || (seen & UV_DISCONNECT) != 0;
     if (ended) StopPolling();
     readable_ = true;  // Before the call, which may receive at once: TakeReadable takes it back.
     if (owner_->OnReadable(this, ended)) return;

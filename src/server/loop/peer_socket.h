@@ -33,8 +33,8 @@ class PeerSocket final : public net::SocketTurn::Socket {
    public:
     virtual ~Owner() = default;
     // The socket has input. True: the owner receives in this turn (net/socket_turn.h); false: it
-    // asks again in the next one. `ended`: the peer sends no more behind it, and the socket does
-    // not ask again; the owner receives in this turn or a later one.
+    // asks again in the next one. `ended`: the peer sends no more behind it, or the connection
+    // broke; with true the owner may receive in a later turn, too.
     virtual bool OnReadable(PeerSocket* socket, bool ended) = 0;
     // Bytes came while the channel shook hands; it may have done so, or failed. `took_ns`: what the
     // channel did with them.

@@ -155,8 +155,8 @@ bool Peers::MayReceive(const PeerSocket& socket) {
   return !tls_->on() || !socket.shakes_hands() || handshakes_.Take();
 }
 
-// A crowd that leaves or shakes hands must not hold up those that are served. An end of 20 to 40 us
-// waits in a list; who shakes hands is found readable again in the next turn.
+// A crowd that leaves or shakes hands must not hold up those that are served. Ends, of 20 to 40 us
+// each, wait in a list; a socket that shakes hands is found readable again in the next turn.
 bool Peers::OnReadable(PeerSocket* socket, bool ended) {
   if (ended && ++ends_ > kEndsPerTurn) {
     ended_.push_back(socket->id());

@@ -47,8 +47,8 @@ class Peers final : private PeerSocket::Owner {
 
   // Receives from all sockets found readable since the last call.
   void Receive();
-  // Since the last call a socket has joined those that a poll reads.
-  bool TakeToRead() { return std::exchange(to_read_, false); }
+  // Since the last call a socket has joined those that a poll reads, or input was left for a turn.
+  bool TakeToRead() { return std::exchange(to_read_, false) || !ended_.empty(); }
 
   // As engine::Driver.
   void Write(std::span<engine::Output> outputs);
