@@ -1,4 +1,5 @@
-// ClientSession: connections, time and tokens. session_calls.cc has the requests and their answers.
+// ClientSession: connections, time and tokens. session_calls.cc has requests, session_answers.cc
+// their answers.
 //
 // Happy path: Connected shows the secret, if there is one, and sends hello behind it. The answer to
 // hello makes the session ready, and sends keeps and the queue. Received settles calls in flight;

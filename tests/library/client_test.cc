@@ -212,7 +212,12 @@ TEST_CASE("a prioritized acquire is asked again as its rule says") {
     CHECK_MESSAGE(acquired.ok(), acquired.message);
   }
   SUBCASE("and refused when it is over") {
-    const Acquired late = client->Acquire(kFlow, {.prioritized = true, .timeout = 200ms});
+    // On a busy machine the answer to the last attempt may come after the deadline.
+    Acquired late;
+    CHECK(PollUntil(kPatienceMs, [&] {
+      late = client->Acquire(kFlow, {.prioritized = true, .timeout = 200ms});
+      return late.outcome != Outcome::kUnknown;
+    }));
     CHECK_MESSAGE(late.outcome == Outcome::kRefused, late.message);
     CHECK(late.refused_by == RefusedBy::kLevel);
   }

@@ -46,6 +46,16 @@ class RuleTest(unittest.TestCase):
         peer.give_up(call)
         self.assertEqual(call.error.refused_by, "level")
 
+    def test_but_not_so_late_that_its_answer_would_come_too_late(self):
+        for left, took, refused in ((0.0201, 0, True), (0.05, 0, False), (0.05, 0.03, True)):
+            peer, call = self.refuse_prioritized(acquireRefuseStrategy=2)
+            peer.tick_at(peer.now + 0.02)
+            self.assertEqual([method for method, _ in peer.asked()], ["acquire"])
+            peer.tick_at(call.deadline - left)
+            call.sent_at = peer.now - took
+            peer.answer([1, 0, 0, 6, 6, 0, "level"])
+            self.assertEqual(call.done, refused)
+
     def test_or_not_at_all(self):
         _, call = self.refuse_prioritized(acquireRefuseStrategy=0)
         self.assertEqual(call.error.refused_by, "level")

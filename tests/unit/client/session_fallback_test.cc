@@ -42,6 +42,34 @@ TEST_CASE("what a process holds of the server counts in its share") {
   CHECK_FALSE(script.Acquire()->answer.ok());
 }
 
+// Its pause is 10 ms at most.
+TEST_CASE("a refused acquire is asked again only while its answer can come in time") {
+  Script script;
+  script.Connect();
+  Milliseconds timeout = Milliseconds(1000);
+  int64_t took_ms = 340;
+  bool again = false;
+  SUBCASE("of an answer that takes 340 ms, 680 are not left") {}
+  SUBCASE("of one that takes 320 ms, 640 are left") {
+    took_ms = 320;
+    again = true;
+  }
+  SUBCASE("20 ms are not left") {
+    timeout = Milliseconds(20);
+    took_ms = 0;
+  }
+  const auto call = script.Acquire({.prioritized = true, .timeout = timeout});
+  const Json asked = script.Expect("acquire");
+  script.now = took_ms;
+  script.Answer(asked, Script::Blocked("level"));
+  const Json rule = Rule(2, Json::object(), {{"acquireRefuseStrategy", 2}});
+  script.Answer(script.Expect("rules_list"), Json::array({Json::array({rule}), nullptr}));
+  CHECK(script.answers.empty() == again);
+  if (again) return;
+  CHECK(call->answer.outcome == Outcome::kRefused);
+  CHECK(call->answer.refused_by == RefusedBy::kLevel);
+}
+
 TEST_CASE("a server that is full has the fallback decide, unless there is to be none") {
   const auto refusal = [](const char* limit) { return Json::array({-2, 0, 0, 0, 0, 0, limit}); };
   SUBCASE("by rule, of which none was seen: acquires pass") {

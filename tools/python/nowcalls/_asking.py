@@ -362,14 +362,19 @@ class Asking:
             self._try_again(call, now)
 
     def _try_again(self, call: Acquire, now: float) -> None:
-        """As the rule says of prioritized acquires that are refused."""
+        """As the rule says of prioritized acquires that are refused.
+
+        No attempt is made that leaves no time for its answer: the refusal would become an unknown
+        outcome, and a fallback could grant.
+        """
         assert call.refusal is not None
         flow_id = call.refusal.flow_id
         rule = self._rules.find(flow_id, call.is_by_value(flow_id))
         strategy = 0 if rule is None else rule.acquire_refuse
         allowed = strategy == UNTIL_DEADLINE or (strategy == ONCE_MORE and call.refusals == 0)
         pause = self._uniform(0.001, RETRY_PAUSE_S * 2 ** min(call.refusals, 6))
-        if not allowed or now + pause >= call.deadline:
+        answer = max(0.02, 2 * (now - call.sent_at))
+        if not allowed or now + pause + answer > call.deadline:
             self._fail(call, call.refusal, now)
             return
         call.refusals += 1
