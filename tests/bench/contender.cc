@@ -1,9 +1,6 @@
 #include "bench/contender.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -19,6 +16,7 @@
 #include "bench/resp.h"
 #include "net/socket.h"
 #include "support/rpc_client.h"
+#include "support/tcp.h"
 
 namespace nowcalls::compare {
 namespace {
@@ -28,20 +26,6 @@ constexpr int64_t kSettleMsMax = 300'000;
 constexpr int64_t kAnswerMsMax = 2'000;
 constexpr size_t kLogBytesShown = 600;
 constexpr char kFillKey[] = "bench:flow:1000001";
-
-// A port that was free just now; Redis cannot choose one itself.
-uint16_t FreePort() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  const bool bound = ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  ::close(fd);
-  if (!bound) throw std::runtime_error("there is no free port on 127.0.0.1");
-  return ntohs(address.sin_port);
-}
 
 }  // namespace
 
@@ -153,12 +137,12 @@ std::string RedisContender::url() const {
 }
 
 std::vector<std::string> RedisContender::Command() {
-  port_ = FreePort();
+  port_ = testing::FreePort();
   std::vector<std::string> command = {
       program_, "--bind", "127.0.0.1",    "--port", std::to_string(port_), "--dir", dir() + "/data",
       "--save", "",       "--appendonly", "yes",    "--appendfsync",       "always"};
   if (certificate()) {
-    tls_port_ = FreePort();
+    tls_port_ = testing::FreePort();
     command.insert(command.end(), {"--tls-port", std::to_string(tls_port_), "--tls-cert-file",
                                    certificate()->certificate, "--tls-key-file", certificate()->key,
                                    "--tls-auth-clients", "no"});

@@ -20,6 +20,7 @@
 #include "support/fake_server.h"
 #include "support/machine.h"
 #include "support/server_process.h"
+#include "support/tcp.h"
 #include "test_paths.h"
 #include "wire/json.h"
 
@@ -462,19 +463,6 @@ std::string FindRedisServer() {
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
   return "";
-}
-
-// A port that was free just now; Redis cannot choose one itself. Another program may be quicker.
-uint16_t FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(fd);
-  return ntohs(address.sin_port);
 }
 
 TEST_CASE("nowcalls-bench measures Redis in the same way") {

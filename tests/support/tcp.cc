@@ -31,6 +31,12 @@ int ListenOnLoopback(uint16_t* port) {
   return fd;
 }
 
+uint16_t FreePort() {
+  uint16_t port = 0;
+  close(ListenOnLoopback(&port));
+  return port;
+}
+
 bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
   for (;;) {
     const int64_t left_ms = std::max<int64_t>(0, deadline_ms - BoottimeMs());

@@ -1,0 +1,179 @@
+#include "cluster/claimed_log.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace nowcalls::cluster {
+namespace {
+
+const Row* OnlyRow(const std::vector<Row>& found) {
+  return found.empty() ? nullptr : &found.front();
+}
+
+// The rows of operation `index` of the branch that was taken.
+const std::vector<Row>& Found(const TxnReply& reply, size_t index) {
+  static const std::vector<Row> kNone;
+  return index < reply.found.size() ? reply.found[index] : kNone;
+}
+
+bool IsMine(const Row* row, const HeldClaim& held) {
+  return row != nullptr && row->create_revision == held.revision &&
+         row->value == held.claim.ToJson();
+}
+
+}  // namespace
+
+uint64_t LogView::end() const { return std::max(last, lineage ? lineage->base : 0); }
+
+// The writer's key is compared by revision and by value: after a restore of etcd revisions may
+// repeat.
+std::vector<Compare> ClaimedLog::IsWriter(const HeldClaim& held) const {
+  return {{.key = keys_.writer(), .what = Compare::What::kCreateRevision, .number = held.revision},
+          HasValue(keys_.writer(), held.claim.ToJson())};
+}
+
+Operation ClaimedLog::SlotsFrom(uint64_t from) const {
+  return {.key = keys_.Slot(from), .end = keys_.slots_end()};
+}
+
+Txn ClaimedLog::Look() const {
+  Operation first = SlotsFrom(0);
+  first.rows_max = 1;
+  first.keys_only = true;
+  Operation last = first;
+  last.descending = true;
+  return {.then = {Get(keys_.lineage()), Get(keys_.writer()), first, last}};
+}
+
+Result<LogView> ClaimedLog::ViewOf(const TxnReply& reply) const {
+  LogView view;
+  if (const Row* row = OnlyRow(Found(reply, 0))) {
+    Result<Lineage> lineage = Lineage::FromJson(row->value);
+    if (!lineage.ok()) return lineage.status();
+    view.lineage = *std::move(lineage);
+    view.lineage_value = row->value;
+  }
+  if (const Row* row = OnlyRow(Found(reply, 1))) {
+    Result<cluster::Claim> writer = Claim::FromJson(row->value);
+    if (!writer.ok()) return writer.status();
+    view.writer = *std::move(writer);
+  }
+  const auto number_of = [&](size_t index) {
+    const Row* row = OnlyRow(Found(reply, index));
+    return row == nullptr ? 0 : keys_.SlotNumber(row->key).value_or(0);
+  };
+  view.first = number_of(2);
+  view.last = number_of(3);
+  return view;
+}
+
+Txn ClaimedLog::Read(uint64_t from, int64_t slots_max) const {
+  NOWCALLS_CHECK(from > 0);
+  Operation slots = SlotsFrom(from);
+  slots.rows_max = slots_max;
+  Txn txn = Look();
+  txn.then.push_back(std::move(slots));
+  return txn;
+}
+
+// A hole ends the log: only Settle says that there is nothing behind it.
+ClaimedLog::SlotRun ClaimedLog::SlotsOf(const TxnReply& reply, uint64_t from) const {
+  SlotRun slots;
+  for (const Row& row : Found(reply, 4)) {
+    if (keys_.SlotNumber(row.key) != from + slots.batches.size()) break;
+    slots.batches.push_back(row.value);
+  }
+  if (!slots.batches.empty()) return slots;
+  const Result<LogView> view = ViewOf(reply);
+  if (!view.ok()) return slots;
+  // A log without slots begins behind its base.
+  const uint64_t begin = view->first != 0 ? view->first : view->end() + 1;
+  slots.trimmed = view->lineage.has_value() && from < begin;
+  return slots;
+}
+
+Txn ClaimedLog::Claim(const LogView& seen, const cluster::Claim& claim, const std::string& id,
+                      uint64_t base, int64_t lease) const {
+  NOWCALLS_CHECK(!seen.writer);
+  NOWCALLS_CHECK(claim.term > (seen.lineage ? seen.lineage->term : 0));
+  Lineage lineage = seen.lineage.value_or(Lineage{.id = id, .base = base});
+  lineage.term = claim.term;
+  return {
+      .compares = {IsAbsent(keys_.writer()), seen.lineage
+                                                 ? HasValue(keys_.lineage(), seen.lineage_value)
+                                                 : IsAbsent(keys_.lineage())},
+      .then = {Put(keys_.lineage(), lineage.ToJson()), Put(keys_.writer(), claim.ToJson(), lease)},
+      .otherwise = {Get(keys_.writer())}};
+}
+
+// An attempt before may have taken the claim, and its answer may be lost: the value tells.
+std::optional<HeldClaim> ClaimedLog::ClaimOf(const TxnReply& reply,
+                                             const cluster::Claim& claim) const {
+  if (reply.succeeded) return HeldClaim{.claim = claim, .revision = reply.revision};
+  const Row* const row = OnlyRow(Found(reply, 0));
+  if (row == nullptr || row->value != claim.ToJson()) return {};
+  return HeldClaim{.claim = claim, .revision = row->create_revision};
+}
+
+// It puts a key, since etcd has answered transactions that only read with what was before.
+Txn ClaimedLog::Settle(const HeldClaim& held, uint64_t last) const {
+  Txn txn = Look();
+  txn.compares = IsWriter(held);
+  txn.compares.push_back(IsAbsent(keys_.Slot(last + 1)));
+  txn.otherwise = txn.then;
+  txn.then.push_back(Put(keys_.leader(), held.claim.ToJson()));
+  return txn;
+}
+
+Result<Fate> ClaimedLog::SettledOf(const TxnReply& reply, const HeldClaim& held,
+                                   uint64_t last) const {
+  const Result<LogView> view = ViewOf(reply);
+  if (!view.ok()) return view.status();
+  if (!reply.succeeded) {
+    return IsMine(OnlyRow(Found(reply, 1)), held) ? Fate::kBehind : Fate::kDeposed;
+  }
+  if (view->end() < last) {
+    return Status::Corruption("the log in etcd ends with batch " + std::to_string(view->end()) +
+                              ", and this member has batch " + std::to_string(last) +
+                              ": etcd has lost a part of what it had");
+  }
+  if (view->first > last + 1) {
+    return Status::FailedPrecondition("the log in etcd begins with batch " +
+                                      std::to_string(view->first) + ", behind batch " +
+                                      std::to_string(last) + " of this member");
+  }
+  if (view->end() > last) {
+    return Status::Corruption("the log in etcd lacks batch " + std::to_string(last + 1) +
+                              " and goes on to batch " + std::to_string(view->end()) +
+                              ": etcd has lost a part of what it had");
+  }
+  return Fate::kDone;
+}
+
+Txn ClaimedLog::Append(const HeldClaim& held, const ledger::SealedBatch& batch,
+                       uint64_t trim) const {
+  const std::string slot = keys_.Slot(batch.number());
+  Txn txn{.compares = IsWriter(held), .then = {Put(slot, std::string(batch.bytes()))}};
+  txn.compares.push_back(IsAbsent(slot));
+  if (trim > 0) txn.then.push_back(DeleteRange(keys_.Slot(0), keys_.Slot(trim + 1)));
+  txn.otherwise = {Get(slot)};
+  return txn;
+}
+
+// No other writer puts these bytes: they have the term of the claim. So the slot alone tells, also
+// when the claim has gone since.
+Fate ClaimedLog::FateOf(const TxnReply& reply, const HeldClaim& held,
+                        const ledger::SealedBatch& batch) const {
+  NOWCALLS_CHECK(batch.term() == held.claim.term);
+  if (reply.succeeded) return Fate::kDone;
+  const Row* const row = OnlyRow(Found(reply, 0));
+  return row != nullptr && row->value == batch.bytes() ? Fate::kDone : Fate::kDeposed;
+}
+
+Txn ClaimedLog::Resign(const HeldClaim& held) const {
+  return {.compares = IsWriter(held),
+          .then = {{.kind = Operation::Kind::kDelete, .key = keys_.writer()}}};
+}
+
+}  // namespace nowcalls::cluster

@@ -1,0 +1,98 @@
+#include "support/fake_etcd.h"
+
+#include <algorithm>
+#include <set>
+
+namespace nowcalls::testing {
+namespace {
+
+using cluster::Compare;
+using cluster::Operation;
+using cluster::Row;
+
+bool IsIn(const std::string& key, const Operation& operation) {
+  return operation.end.empty() ? key == operation.key : key >= operation.key && key < operation.end;
+}
+
+// etcd refuses a branch that puts a key twice, or deletes what it puts.
+bool PutsOnce(const std::vector<Operation>& branch) {
+  std::set<std::string> keys;
+  for (const Operation& operation : branch) {
+    if (operation.kind == Operation::Kind::kPut && !keys.insert(operation.key).second) return false;
+  }
+  return std::none_of(branch.begin(), branch.end(), [&](const Operation& operation) {
+    return operation.kind == Operation::Kind::kDelete &&
+           std::any_of(keys.begin(), keys.end(),
+                       [&](const std::string& key) { return IsIn(key, operation); });
+  });
+}
+
+}  // namespace
+
+Result<cluster::TxnReply> FakeEtcd::Commit(const cluster::Txn& txn) {
+  if (!PutsOnce(txn.then) || !PutsOnce(txn.otherwise)) {
+    return Status::InvalidArgument("etcdserver: duplicate key given in txn request");
+  }
+  cluster::TxnReply reply;
+  reply.succeeded = std::all_of(txn.compares.begin(), txn.compares.end(),
+                                [this](const Compare& compare) { return Holds(compare); });
+  bool changed = false;
+  for (const Operation& operation : reply.succeeded ? txn.then : txn.otherwise) {
+    if (operation.kind == Operation::Kind::kGet) {
+      reply.found.push_back(Find(operation));
+    } else {
+      changed = Apply(operation, revision_ + 1) || changed;
+    }
+  }
+  if (changed) ++revision_;
+  reply.revision = revision_;
+  return reply;
+}
+
+void FakeEtcd::EndLease(int64_t lease) {
+  if (std::erase_if(rows_, [&](const auto& row) { return row.second.lease == lease; }) > 0) {
+    ++revision_;
+  }
+}
+
+bool FakeEtcd::Holds(const Compare& compare) const {
+  const auto found = rows_.find(compare.key);
+  const bool exists = found != rows_.end();
+  switch (compare.what) {
+    case Compare::What::kVersion: return (exists ? found->second.version : 0) == compare.number;
+    case Compare::What::kCreateRevision:
+      return (exists ? found->second.create_revision : 0) == compare.number;
+    case Compare::What::kValue: return exists && found->second.value == compare.value;
+  }
+  return false;
+}
+
+std::vector<Row> FakeEtcd::Find(const Operation& get) const {
+  std::vector<Row> found;
+  for (const auto& [key, row] : rows_) {
+    if (IsIn(key, get)) found.push_back(row);
+  }
+  if (get.descending) std::reverse(found.begin(), found.end());
+  if (get.rows_max > 0 && found.size() > static_cast<size_t>(get.rows_max)) {
+    found.resize(static_cast<size_t>(get.rows_max));
+  }
+  if (get.keys_only) {
+    for (Row& row : found) row.value.clear();
+  }
+  return found;
+}
+
+bool FakeEtcd::Apply(const Operation& operation, int64_t revision) {
+  if (operation.kind == Operation::Kind::kDelete) {
+    return std::erase_if(rows_, [&](const auto& row) { return IsIn(row.first, operation); }) > 0;
+  }
+  Row& row = rows_[operation.key];
+  if (row.version == 0) row.create_revision = revision;
+  row.key = operation.key;
+  row.value = operation.value;
+  row.lease = operation.lease;
+  ++row.version;
+  return true;
+}
+
+}  // namespace nowcalls::testing

@@ -1,0 +1,53 @@
+// Claims and lineages as JSON, and values that are neither.
+#include "cluster/records.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace nowcalls::cluster {
+namespace {
+
+const std::string kId(32, 'a');
+
+TEST_CASE("records are the same after a round trip") {
+  const Claim claim{.nonce = kId, .term = ~0ull, .member = "one", .address = "h:1"};
+  CHECK(claim.ToJson() ==
+        R"({"nonce":")" + kId + R"(","term":18446744073709551615,"member":"one","address":"h:1"})");
+  CHECK(*Claim::FromJson(claim.ToJson()) == claim);
+  const Lineage lineage{.id = kId, .base = 7, .term = 8};
+  CHECK(lineage.ToJson() == R"({"id":")" + kId + R"(","base":7,"term":8})");
+  CHECK(*Lineage::FromJson(lineage.ToJson()) == lineage);
+}
+
+TEST_CASE("members that a later version added are passed over") {
+  CHECK(Lineage::FromJson(R"({"id":")" + kId + R"(","base":7,"term":8,"more":[1]})").ok());
+}
+
+TEST_CASE("a value that is no record is told") {
+  const std::string id = R"("id":")" + kId + "\"";
+  const std::string texts[] = {"",
+                               "7",
+                               "{",
+                               "{}",
+                               R"({"id":"short","base":1,"term":1})",
+                               "{" + id + R"(,"base":-1,"term":1})",
+                               "{" + id + R"(,"base":1.5,"term":1})",
+                               "{" + id + R"(,"base":"1","term":1})",
+                               "{" + id + R"(,"base":1})"};
+  for (const std::string& text : texts) {
+    CHECK_MESSAGE(Lineage::FromJson(text).status().code() == StatusCode::kCorruption, text);
+  }
+  CHECK(Lineage::FromJson("7").status().message() ==
+        "the key 'cluster' in etcd has a value that names no cluster");
+  const Claim without{.nonce = kId, .term = 0, .member = "one", .address = "h:1"};
+  CHECK(Claim::FromJson(without.ToJson()).status().message() ==
+        "the key 'writer' in etcd has a value that is no claim");
+  Claim longest{.nonce = kId, .term = 1, .member = std::string(1024, 'm'), .address = ""};
+  CHECK(Claim::FromJson(longest.ToJson()).ok());
+  longest.member += 'm';
+  CHECK_FALSE(Claim::FromJson(longest.ToJson()).ok());
+}
+
+}  // namespace
+}  // namespace nowcalls::cluster
