@@ -25,7 +25,6 @@ std::string_view RoleName(Role role);  // "observer"
 // nullopt: not one that a principal may be given.
 std::optional<Role> RoleNamed(std::string_view name);
 
-// Protocols ask with the namespace of the connection's session, a hello with the one that it names.
 enum class Scope : uint8_t {
   kServer,     // All of it. Of an administrator's acts: all namespaces.
   kNamespace,  // One that is named, or the session's.
@@ -57,7 +56,7 @@ bool May(const Principal& principal, const Needs& needs,
 std::string WhyNot(const Principal& principal, const Needs& needs,
                    std::optional<std::string_view> name_space);
 
-// Without an access file whoever reaches the server is an administrator of all namespaces.
+// Without an access file.
 Principal PrincipalOf(const net::Peer& peer);
 
 }  // namespace nowcalls::access

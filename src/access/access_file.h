@@ -22,9 +22,8 @@ enum class Reader {
   kTool,
 };
 
-// kInvalidArgument names the file. It is missing, may not be opened, or is no regular file; it is
-// too long; others than its owner may write it; the reader does not believe its owner.
-// kIoError: the system does not read it.
+// kInvalidArgument names the file: missing, not to be opened, not regular, too long, writable by
+// others, or of an owner that the reader does not believe. kIoError: the system does not read it.
 Result<std::string> ReadAccessText(const std::string& file, Reader reader);
 
 struct ParsedAccess {

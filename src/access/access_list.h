@@ -53,8 +53,7 @@ class AccessList {
   AccessList(const AccessList&) = delete;
   AccessList& operator=(const AccessList&) = delete;
 
-  // nullptr: nobody has it; so of the next three. The time does not depend on how much of a secret
-  // is right.
+  // nullptr: nobody has it; so of the next three. Compares in constant time.
   const Entry* FindByDigest(const Digest& digest) const;
   // The same, by an index. Of a secret that was right before.
   const Entry* FindByRightDigest(const Digest& digest) const;
@@ -66,7 +65,7 @@ class AccessList {
 
  private:
   const std::vector<Entry> entries_;
-  // Of these entries: an access file gives none to two principals.
+  // Of these entries.
   std::map<Digest, const Entry*> by_digest_;
   std::map<std::string_view, const Entry*> by_certificate_;
   std::map<Network, const Entry*> by_network_;

@@ -18,7 +18,7 @@
 
 namespace nowcalls::access {
 
-// By what a peer is known. The first that fits, from below: a secret that was shown counts most.
+// By what a peer is known. The last that fits counts: a shown secret most.
 enum class Proof : uint8_t {
   kNothing,      // Role kAnybody: it may show a secret.
   kOpen,         // There is no list.
@@ -46,12 +46,11 @@ class Gate {
 
   // By address, certificate or credentials of the kernel. Who shakes hands is nobody.
   Identity Greet(const net::Peer& peer) const;
-  // kPermissionDenied: wrong, without a word about what would be right. kFailedPrecondition:
-  // secrets are not taken over this connection, which anybody on its way can read. An open gate
-  // greets.
+  // kPermissionDenied: wrong, without a hint. kFailedPrecondition: others can read this connection.
+  // An open gate greets.
   Result<Identity> Show(const net::Peer& peer, std::string_view secret) const;
-  // After another list came: nullopt if the peer was somebody and is nobody now, is another, or may
-  // less than before: its connection ends. Else its new identity.
+  // After another list came: its new identity. nullopt: the peer is nobody any more, is another, or
+  // may less; its connection ends.
   std::optional<Identity> Again(const net::Peer& peer, const Identity& identity) const;
 
  private:

@@ -33,7 +33,7 @@ Result<Network> ParseNetwork(const std::string& text);
 // With the address's bits of the prefix.
 Network NetworkAround(const Address& address, int prefix);
 
-// A network of IPv6 holds no IPv4 address, "::/0" neither.
+// A network of IPv6 holds no IPv4 address.
 bool Holds(const Network& network, const Address& address);
 
 }  // namespace nowcalls::access

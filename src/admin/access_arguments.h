@@ -17,7 +17,6 @@ struct AccessCommands {
 // Parsing them writes to `arguments`, which outlives the app.
 AccessCommands AddAccessCommands(CLI::App* app, Arguments* arguments);
 
-// They work on a file.
 bool IsOfAccessFile(Command command);
 
 }  // namespace nowcalls::admin

@@ -12,7 +12,7 @@
 
 namespace nowcalls::admin {
 
-// 256 random bits behind a mark that scanners for lost secrets can find: "ncs_" and base64url.
+// "ncs_", a mark for scanners of lost secrets, and 256 random bits in base64url.
 std::string MakeSecret();
 
 struct AccessChange {

@@ -1,7 +1,6 @@
 // Actions on many tokens, or on a rule, of a running server.
 //
-// Thread: one. The server does a bounded piece a call; this loops. A reclaim ends when as many
-// tokens are back as were out at its beginning.
+// Thread: one. The server does a bounded piece a call; this loops.
 #ifndef NOWCALLS_ADMIN_ACTIONS_H_
 #define NOWCALLS_ADMIN_ACTIONS_H_
 

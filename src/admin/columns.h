@@ -95,8 +95,7 @@ class Listing {
   Output* out_;
 };
 
-// Formats what `walk(sink)` shows. Rows before a failure are printed; without any, neither is a
-// header.
+// Rows of `walk(sink)` before a failure are printed; without any, neither is a header.
 template <typename Row, typename Walk>
 Status PrintRows(Format format, int64_t now_ms, Output* out, Walk walk) {
   std::optional<Listing<Row>> listing;

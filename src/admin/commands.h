@@ -25,7 +25,7 @@ struct Streams {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   bool in_is_terminal = false;
-  // The next line of stdin; empty at the end. Called on a terminal only.
+  // Empty at the end. Called on a terminal only.
   std::function<std::string()> read_line = nullptr;
 };
 

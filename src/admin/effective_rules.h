@@ -12,8 +12,8 @@
 
 namespace nowcalls::admin {
 
-// A line a rule, and a legend; an asterisk marks defaults. Names the first flows that nothing
-// limits without a server, and the first values with own limits. Empty without rules.
+// A line a rule, and a legend; empty without rules. Names the first flows that nothing limits
+// without a server, and the first values with own limits.
 std::string EffectiveRulesText(const std::vector<core::Rule>& rules);
 
 // On stderr, for a load that removes rules; empty: none.

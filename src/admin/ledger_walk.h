@@ -1,7 +1,7 @@
 // LedgerWalk: one pass over a ledger. Keeps clock, rules and sessions.
 //
-// Thread: one. Damage is counted and stepped over; damage() tells it. Damage behind all that is
-// wanted ends the walk, uncounted.
+// Thread: one. Damage is counted and stepped over. Damage behind all that is wanted ends the walk,
+// uncounted.
 #ifndef NOWCALLS_ADMIN_LEDGER_WALK_H_
 #define NOWCALLS_ADMIN_LEDGER_WALK_H_
 

@@ -1,6 +1,6 @@
 // OldestHeap: the N oldest of tokens in any order.
 //
-// Thread: one. Holds at most N rows.
+// Thread: one.
 #ifndef NOWCALLS_ADMIN_OLDEST_HEAP_H_
 #define NOWCALLS_ADMIN_OLDEST_HEAP_H_
 

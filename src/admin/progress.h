@@ -1,6 +1,6 @@
 // Progress: a terminal line about long work.
 //
-// Thread: one. Silent unless enabled; rewritten at most five times a second and erased at the end.
+// Thread: one. Silent unless enabled; erased at the end.
 #ifndef NOWCALLS_ADMIN_PROGRESS_H_
 #define NOWCALLS_ADMIN_PROGRESS_H_
 

@@ -1,6 +1,6 @@
 // repair: salvages a refused ledger into a new one.
 //
-// Thread: one. The damaged ledger is never written. In doubt a token is kept.
+// Thread: one. The damaged ledger is never written.
 #ifndef NOWCALLS_ADMIN_REPAIR_H_
 #define NOWCALLS_ADMIN_REPAIR_H_
 

@@ -1,7 +1,6 @@
 // RowWriter: rows of cells as a table, JSON lines or CSV.
 //
-// Thread: one. A table holds its first rows only, to choose widths. It leaves out columns, then
-// shortens text.
+// Thread: one. A table holds its first rows only, to choose widths.
 #ifndef NOWCALLS_ADMIN_ROW_WRITER_H_
 #define NOWCALLS_ADMIN_ROW_WRITER_H_
 

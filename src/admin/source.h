@@ -1,7 +1,7 @@
 // Source: answers from a running server or a ledger on disk.
 //
 // Thread: one. A failing sink ends the walk, which returns the failure. Both sources deliver the
-// same rows; what only a server knows is absent offline (wire/rows.h).
+// same rows; offline lacks what only a server knows (wire/rows.h).
 #ifndef NOWCALLS_ADMIN_SOURCE_H_
 #define NOWCALLS_ADMIN_SOURCE_H_
 
@@ -56,7 +56,7 @@ struct HistoryFilter {
   std::optional<std::string> client_id = std::nullopt;
   std::optional<std::string> name_space = std::nullopt;
   std::optional<std::string> reason = std::nullopt;  // EndReasonName.
-  // How long ago it ended.
+  // Since its end.
   std::optional<int64_t> max_age_ms = std::nullopt;
   int64_t min_age_ms = 0;
 

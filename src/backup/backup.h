@@ -20,10 +20,10 @@ namespace nowcalls::backup {
 using CopyVerifier = std::function<Result<VerifySummary>(const std::string& data_dir,
                                                          const std::atomic<bool>& stop)>;
 
-// Copies `source`, the ledger in `data_dir`; `made_by` is for the manifest. Calls `begun` once `to`
-// was made. kInvalidArgument: `to` is not absolute, exists, or cannot be made; it lies in a ledger,
-// a backup or the data directory, or has a name of store::TellsOfDirectory. kCorruption: the copy
-// does not verify. kUnavailable: `stop` was set. kIoError: no room, or the disk failed.
+// Copies `source`, the ledger in `data_dir`. Calls `begun` once `to` was made. kInvalidArgument:
+// `to` is not absolute, exists, or cannot be made; it lies in a ledger, a backup or the data
+// directory, or has a name of store::TellsOfDirectory. kCorruption: the copy does not verify.
+// kUnavailable: `stop` was set. kIoError: no room, or the disk failed.
 Result<Manifest> MakeBackup(const store::CopySource& source, const std::string& data_dir,
                             const std::string& to, const std::string& made_by,
                             const CopyVerifier& verify, const std::atomic<bool>& stop,

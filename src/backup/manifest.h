@@ -1,7 +1,6 @@
 // The manifest of a backup: counts of its ledger, and name, size and checksum of every file.
 //
-// Thread: any. DIR/backup.json is written last and makes DIR a backup; before,
-// DIR/backup.unfinished marks it. Layout: ledger/FORMAT.md.
+// Thread: any. Layout: ledger/FORMAT.md.
 #ifndef NOWCALLS_BACKUP_MANIFEST_H_
 #define NOWCALLS_BACKUP_MANIFEST_H_
 

@@ -1,10 +1,10 @@
 // Restores a backup as the ledger of a new data directory.
 //
-// Thread: any but the loop. NEW/restoring becomes NEW/ledger in one step, when on disk, verified
-// and marked. A kill before leaves NEW/restoring; servers refuse to start until it is removed.
+// Thread: any but the loop. NEW/restoring becomes NEW/ledger in one step, when on disk and
+// verified. A kill before leaves NEW/restoring; servers refuse to start until it is removed.
 //
-// The mark: a batch whose seal continues fences at FenceAfterGap (ledger/fence_line.h), beyond
-// earlier copies, if wall clocks are right and none serves any more.
+// Fences go on beyond earlier copies (FORMAT.md, Backups), if wall clocks are right and no copy
+// serves any more.
 #ifndef NOWCALLS_BACKUP_RESTORE_H_
 #define NOWCALLS_BACKUP_RESTORE_H_
 

@@ -241,7 +241,8 @@ class Verifier {
   int output_ = -1;
 };
 
-// Both calls serve others; a process without the permission verifies all the same.
+// The lowest priority, and the first to be killed when memory runs out: verifying must not hold
+// others up. A process without the permission verifies all the same.
 void StepBack() {
   constexpr int kLowest = 19;
   static_cast<void>(setpriority(PRIO_PROCESS, 0, kLowest));

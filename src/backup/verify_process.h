@@ -1,8 +1,7 @@
-// Verifies a copy in a process of its own: `PROGRAM --verify-copy DIR PARENT` reads the ledger in
-// DIR for the process PARENT. A failed assertion of RocksDB ends that process alone.
+// Verifies a copy in a process of its own (README, decision 2): `PROGRAM --verify-copy DIR PARENT`
+// reads the ledger in DIR for the process PARENT.
 //
-// Thread: any. The process has the lowest priority, is killed first when memory runs out, and dies
-// with the waiting thread. It blocks SIGTERM and the like, and inherits no descriptors.
+// Thread: any. The process dies with the waiting thread, and inherits no descriptors.
 #ifndef NOWCALLS_BACKUP_VERIFY_PROCESS_H_
 #define NOWCALLS_BACKUP_VERIFY_PROCESS_H_
 

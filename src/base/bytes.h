@@ -1,4 +1,4 @@
-// Big-endian integers to and from bytes, the byte order of all that is stored.
+// Big-endian integers to and from bytes.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_BYTES_H_

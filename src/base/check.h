@@ -1,7 +1,6 @@
 // NOWCALLS_CHECK: an invariant, checked in release builds, too.
 //
-// Thread: any. On failure the process exits with kExitIoError (74). No input may reach a failing
-// check.
+// Thread: any. No input may reach a failing check.
 #ifndef NOWCALLS_BASE_CHECK_H_
 #define NOWCALLS_BASE_CHECK_H_
 

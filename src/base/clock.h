@@ -31,8 +31,7 @@ int64_t BoottimeUs();
 // CLOCK_MONOTONIC, for measuring. Stands still while the machine is suspended.
 int64_t MonotonicNs();
 
-// CLOCK_REALTIME since the Unix epoch; 0 before it. For display, between two boots, and for the
-// first fences (ledger/fence_line.h); never for a deadline.
+// CLOCK_REALTIME since the Unix epoch; 0 before it. Never for a deadline.
 int64_t WallMs();
 // RFC 3339 in UTC: "2024-05-01T12:00:00.123Z".
 std::string WallText(int64_t wall_ms);

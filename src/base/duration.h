@@ -19,7 +19,7 @@ Result<int64_t> ParseDuration(std::string_view text);
 // At most two units, cut off, not rounded: "850ms", "9.3s", "42s", "2m13s", "1h02m", "-3d04h".
 std::string HumanDuration(int64_t duration_ms);
 
-// Saturates: what a server says need not make sense.
+// Saturates.
 int64_t MsSince(int64_t then_ms, int64_t now_ms);
 
 }  // namespace nowcalls

@@ -12,7 +12,7 @@
 namespace nowcalls {
 
 // Call first in main. Without it, as in programs that link libnowcalls.a, a failed assertion ends
-// with SIGABRT (134). Debian's RocksDB asserts.
+// with SIGABRT (134).
 void InstallLastWords();
 
 // While one lives, anywhere in the process, a library's failed assertion means damage of the ledger

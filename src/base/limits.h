@@ -1,7 +1,7 @@
 // Every limit of nowcalls with its default (invariant 8).
 //
-// Limits has what is configurable; constants are what peers rely on. Whatever is full refuses
-// definitely and names its limit.
+// Limits has what is configurable; constants are what peers rely on. Settings, `info` and documents
+// take defaults from here.
 #ifndef NOWCALLS_BASE_LIMITS_H_
 #define NOWCALLS_BASE_LIMITS_H_
 
@@ -31,7 +31,7 @@ inline constexpr size_t kSecretBytesMax = 256;  // Of identify.
 inline constexpr int64_t kCountMax = INT32_MAX;   // Of one acquire; the least is 1.
 inline constexpr int64_t kWaitMsMax = 3'600'000;  // For room, an acquire.
 inline constexpr size_t kAcquireAllMax = 64;      // Items of one acquire_all.
-// A call of an administrator; the answer says whether there are more.
+// A call of an administrator.
 inline constexpr uint32_t kReclaimTokensMax = 1000;
 
 // Connections that nobody knows (engine/strangers.h).
@@ -98,9 +98,9 @@ struct Limits {
   uint32_t log_act_lines_per_second_max = 1000;
   uint32_t log_end_lines_per_second_max = 5000;
   // Free bytes of the ledger's disk: below low nothing is granted until high. 0: never refused;
-  // high: low * 5 / 4. src/engine/README.md, "Nothing is granted", has the reason.
+  // high: low * 5 / 4 (src/engine/README.md, decision 8).
   uint64_t disk_free_low_bytes = 256 * 1024 * 1024;
-  // What rules by RPC and drains may write while the disk is low.
+  // By rules of RPC and by drains.
   uint64_t rule_bytes_while_disk_low_max = 16 * 1024 * 1024;
   uint64_t disk_free_high_bytes = 0;
 

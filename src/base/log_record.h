@@ -12,8 +12,8 @@ namespace nowcalls {
 
 // Each topic has its rate (server/log/log_limiter.h).
 enum class LogTopic : uint8_t {
-  // What the server itself does. Not limited by the log: lines that peers may cause at will come
-  // here with a quota of their own.
+  // What the server itself does. Not limited by the log: peers' lines come here with a quota of
+  // their own.
   kServer,
   kPeer,  // What one peer's behaviour alone caused.
   kAct,   // What an administrator or a set of rules has changed, or was refused.

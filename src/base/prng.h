@@ -1,4 +1,4 @@
-// Prng: reproducible numbers for loads, the simulator and tests; not for secrets.
+// Prng: reproducible numbers; not for secrets.
 //
 // Thread: one at a time. xoshiro256** (Blackman, Vigna) seeded through splitmix64. A seed's numbers
 // never change.

@@ -9,6 +9,7 @@
 
 namespace nowcalls {
 
+// A ledger that is opened as one of them would get what is printed.
 void OccupyStandardDescriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // open() takes the lowest free number. In rising order that is the descriptor itself.

@@ -1,5 +1,4 @@
-// OccupyStandardDescriptors: opens stdin, stdout and stderr if closed; else a ledger could get what
-// is printed.
+// OccupyStandardDescriptors: opens stdin, stdout and stderr if closed.
 //
 // Thread: the main one, before any file is opened.
 #ifndef NOWCALLS_BASE_STANDARD_DESCRIPTORS_H_

@@ -1,5 +1,4 @@
-// Instants and durations of the ledger clock (src/ledger/clock.h), which never goes back, across
-// reboots too.
+// Instants and durations of the ledger clock (src/ledger/clock.h).
 #ifndef NOWCALLS_BASE_TIME_H_
 #define NOWCALLS_BASE_TIME_H_
 

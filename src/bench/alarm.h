@@ -23,10 +23,10 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // The loop must have closed all handles before the destructor.
+  // REQUIRES: before the destructor the loop closed all handles.
   Status Start(uv_loop_t* loop, std::function<void()> ring);
-  // Rings at or after `at_ns` (MonotonicNs), not within kApartNs of the last time. After ringing
-  // set it again in the same turn, also to kNever.
+  // Rings at or after `at_ns` (MonotonicNs). After ringing set it again in the same turn, also to
+  // kNever.
   void Set(int64_t at_ns);
 
  private:

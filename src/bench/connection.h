@@ -1,7 +1,6 @@
 // Connection: one connection of a load.
 //
 // Thread: the loop's. LoadLoop frees it. Answers of one receive share one time.
-// All bytes pass a net::Channel.
 #ifndef NOWCALLS_BENCH_CONNECTION_H_
 #define NOWCALLS_BENCH_CONNECTION_H_
 

@@ -1,7 +1,7 @@
 // Dialect: a connection's side of a server's language.
 //
-// Thread: one at a time, an object a connection. Requests go to the connection's output; answers
-// come in the server's order. Nothing is allocated per operation unless it fails.
+// Thread: one at a time. Requests go to the connection's output; answers come in the server's
+// order. Only a failing operation allocates.
 #ifndef NOWCALLS_BENCH_DIALECT_H_
 #define NOWCALLS_BENCH_DIALECT_H_
 
@@ -14,7 +14,7 @@
 
 namespace nowcalls::bench {
 
-// Requests name it by its index in the target's list.
+// Requests have its index in the target's list.
 struct Flow {
   int64_t id = 0;
   int64_t level = 0;

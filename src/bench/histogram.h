@@ -1,7 +1,7 @@
 // Histogram: durations in fixed memory, to three digits.
 //
-// Thread: one at a time. Log-linear as HdrHistogram: 1024 buckets a power of two, so within 0.1 %;
-// below 2048 ns exact. Durations from kLongestNs on share the last bucket; max() is exact.
+// Thread: one at a time. Log-linear as HdrHistogram: 1024 buckets a power of two; below 2048 ns
+// exact. Durations from kLongestNs on share the last bucket; max() is exact.
 #ifndef NOWCALLS_BENCH_HISTOGRAM_H_
 #define NOWCALLS_BENCH_HISTOGRAM_H_
 

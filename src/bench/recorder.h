@@ -1,7 +1,7 @@
 // Recorder: counts and latencies of a load.
 //
 // Thread: one at a time. Times are MonotonicNs; those of answers never go back. Rates count answers
-// within the counted interval, latencies requests due within it, however late the answer.
+// within the counted interval, latencies requests due within it.
 #ifndef NOWCALLS_BENCH_RECORDER_H_
 #define NOWCALLS_BENCH_RECORDER_H_
 

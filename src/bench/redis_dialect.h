@@ -1,7 +1,6 @@
 // RedisDialect: a counting semaphore on Redis: a sorted set a flow, of tokens by deadline.
 //
-// Thread: one at a time. An acquire is kAcquireScript, a release one ZREM. Answers come in the
-// order of requests.
+// Thread: one at a time. An acquire is kAcquireScript, a release one ZREM.
 #ifndef NOWCALLS_BENCH_REDIS_DIALECT_H_
 #define NOWCALLS_BENCH_REDIS_DIALECT_H_
 

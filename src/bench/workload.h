@@ -1,7 +1,7 @@
 // Workload: which request is sent when, on which connection; no I/O.
 //
-// Thread: one at a time. Deterministic: time comes with each call, requests go to the connections'
-// outputs. Nothing is allocated per operation.
+// Thread: one at a time. Deterministic; time comes with each call. Nothing is allocated per
+// operation.
 //
 // A lane acquires, holds for hold_ns, releases, and is free again; a refusal, an error or a grant
 // without release frees it at once. Free lanes start again
@@ -63,9 +63,8 @@ class Workload {
 
   uint64_t in_flight() const { return busy_lanes_ - (held_end_ - held_begin_); }
 
-  // How long an open loop's oldest unanswered request has been due; else 0.
+  // Since an open loop's oldest unanswered request was due; else 0.
   int64_t BehindNs(int64_t now_ns) const;
-  // BehindNs > behind_ns_max.
   bool IsBehind(int64_t now_ns, int64_t behind_ns_max);
 
   uint64_t granted() const { return granted_; }  // Ever, also while nothing was counted.

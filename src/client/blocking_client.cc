@@ -162,6 +162,7 @@ Result<std::unique_ptr<BlockingClient>> BlockingClient::Connect(const ConnectOpt
       new BlockingClient(std::make_unique<Impl>(*peer, *std::move(socket), options.timeout_ms)));
   if (options.security.secret.empty()) return client;
   const Status identified = client->Identify(options.security.secret).status();
+  // A server that knows no secrets is taken as it is.
   if (identified.ok() || IsUnknownMethod(identified)) return client;
   return identified.WithContext("cannot talk to " + peer->ToString());
 }

@@ -3,7 +3,7 @@
 // Thread: one at a time. Every call waits at most the timeout. Errors:
 //
 //   kInvalidArgument, kAlreadyExists, kResourceExhausted   the server's "NAME: message"
-//   kPermissionDenied the same, of a server that does not let this client in, or not that far
+//   kPermissionDenied the same: the client is not let in, or not that far
 //   kUnavailable      surely not applied, or no nowcalls-server
 //   kOutcomeUnknown   no answer, or not understood
 //
@@ -36,9 +36,8 @@ struct ConnectOptions {
 
 class BlockingClient {
  public:
-  // Identifies, too, if there is a secret; a server that knows none is taken as it is.
-  // kInvalidArgument: another form of address, or a wrong file. kPermissionDenied: the secret is
-  // wrong, or may not travel. kUnavailable: no answer.
+  // Identifies, too, if there is a secret. kInvalidArgument: another form of address, or a wrong
+  // file. kPermissionDenied: the secret is wrong, or may not travel. kUnavailable: no answer.
   static Result<std::unique_ptr<BlockingClient>> Connect(const ConnectOptions& options);
   // Plain.
   static Result<std::unique_ptr<BlockingClient>> Connect(std::string_view address,

@@ -33,7 +33,7 @@ struct Call {
 
   // Appends the request as of `now_ms`.
   virtual void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const = 0;
-  // Tells the caller and destroys its closures: user code, while the call may stay in flight.
+  // Tells the caller and destroys its closures: user code. The call may stay in flight.
   virtual void Notify() = 0;
 
   // Asked again after a broken connection.
@@ -65,7 +65,7 @@ struct Call {
 
 using CallPtr = std::shared_ptr<Call>;
 
-// An acquire of one flow or several. A repeat under its request id gives the same tokens.
+// A repeat under its request id gives the same tokens.
 struct AcquireCall final : Call {
   using Done = std::function<void(Answer answer, std::vector<HeldPtr> held)>;
 

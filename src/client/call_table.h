@@ -18,7 +18,7 @@ namespace nowcalls::client {
 
 class CallTable {
  public:
-  // Numbers a caller's call and sets its deadline. The session's own calls skip Begin.
+  // Sets number and deadline. The session's own calls skip it.
   void Begin(const CallPtr& call, int64_t deadline_ms);
   // For the next connection, in order of numbers.
   void Queue(const CallPtr& call);

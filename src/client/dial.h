@@ -17,7 +17,7 @@
 
 namespace nowcalls::client {
 
-// How client and server make sure of each other. As in ClientOptions.
+// As in ClientOptions.
 struct Security {
   TlsOptions tls{};
   std::string secret{};
@@ -26,14 +26,13 @@ struct Security {
 // kInvalidArgument: options that contradict each other, or a file that is wrong.
 Status CheckTls(const TlsOptions& tls);
 
-// Channels of connections to `server`, by the files as they are now. kInvalidArgument: as CheckTls.
+// By the files as they are now. kInvalidArgument: as CheckTls.
 using ChannelMaker = std::function<std::unique_ptr<net::Channel>()>;
 Result<ChannelMaker> ChannelsTo(const net::Endpoint& server, const TlsOptions& tls);
 
-// Shakes hands, too. kUnavailable: nobody answers there. kFailedPrecondition: somebody does, but
-// not in the TLS that is wanted. kPermissionDenied: it does not let the client's certificate in.
-// kInvalidArgument: the secret may not travel over this connection. kIoError: a file of TLS is
-// wrong now.
+// Shakes hands, too. kUnavailable: nobody answers. kFailedPrecondition: not in the TLS that is
+// wanted. kPermissionDenied: the client's certificate is not let in. kInvalidArgument: the secret
+// may not travel over this connection. kIoError: a file of TLS is wrong now.
 Result<net::Socket> Dial(const net::Endpoint& server, const Security& security,
                          int64_t deadline_ms);
 

@@ -31,7 +31,7 @@ class Dialing {
   int64_t at_ms() const { return at_ms_; }
   // ClientSession::Connected or DialFailed follows.
   void Begin() { at_ms_ = INT64_MAX; }
-  // Of a dial: an equal share of a call's timeout, doubled each row for distant servers.
+  // A dial's equal share of a call's timeout, doubled each row.
   int64_t share_ms(int64_t timeout_ms) const {
     const auto count = static_cast<int64_t>(addresses_.size());
     const int64_t share_ms = std::max<int64_t>(1, timeout_ms / count) << doublings();

@@ -1,4 +1,4 @@
-// Exchange: the requests and answers of one connection. No I/O, no clock.
+// Exchange: the requests and answers of one connection.
 //
 // Thread: one at a time. Answers come in any order; msgid matches them to requests.
 #ifndef NOWCALLS_CLIENT_EXCHANGE_H_
@@ -41,14 +41,14 @@ class Exchange {
 
   void Receive(std::string_view bytes);
 
-  // The next answer, or none until more bytes arrive; its views live until the next Receive. Lost
-  // notices before it go to TakeLost; unknown notifications are dropped. kCorruption: foreign
-  // bytes, or an answer to no request; close the connection.
+  // None until more bytes arrive; views live until the next Receive. Lost notices before it go to
+  // TakeLost; unknown notifications are dropped. kCorruption: foreign bytes, or an answer to no
+  // request; close the connection.
   Result<std::optional<wire::Response>> TakeResponse();
 
   std::vector<wire::LostNotice> TakeLost() { return std::exchange(lost_, {}); }
 
-  // Its very first byte was wrong: no nowcalls-server, so nothing was carried out.
+  // Its first byte was wrong: no nowcalls-server, so nothing was carried out.
   bool peer_is_foreign() const { return peer_is_foreign_; }
   // No byte has ever come.
   bool peer_is_silent() const { return !has_spoken_ && input_.empty(); }

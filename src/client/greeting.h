@@ -24,9 +24,8 @@ class Greeting {
   Greeting(const ClientOptions* options, uint64_t instance)
       : options_(options), instance_(instance) {}
 
-  // Shows the secret, if there is one, and says hello.
+  // Shows the secret, if any, and says hello.
   void Begin(Exchange* exchange, int64_t now_ms);
-  // The connection has ended.
   void End() {
     identify_msgid_.reset();
     hello_msgid_.reset();
@@ -37,7 +36,7 @@ class Greeting {
   // Takes an awaited answer. kCorruption: it cannot be read.
   Result<Step> Take(const wire::Response& response, Exchange* exchange, int64_t now_ms);
 
-  // How long a server may take for its answers.
+  // For the server's answers.
   int64_t patience_ms() const;
   // The last hello was sent then.
   int64_t hello_ms() const { return hello_ms_; }

@@ -29,8 +29,7 @@ class HeldTokens {
   // False: not held.
   bool Remove(Held* held);
 
-  // Of a grant or keep: the token lives `hold_ms` from `sent_ms`. `terms`: none from an older
-  // server.
+  // Of a grant or keep: the token lives `hold_ms` from `sent_ms`. An older server has no `terms`.
   void Confirm(Held* held, int64_t sent_ms, uint64_t hold_ms,
                const std::optional<wire::Terms>& terms);
   // A request sent at `sent_ms` is answered.

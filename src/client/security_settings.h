@@ -1,4 +1,4 @@
-// SecuritySettings: what the tools are told of TLS and secrets, by options and the environment.
+// SecuritySettings: TLS and secrets of the tools, by options and the environment.
 //
 // Thread: any.
 #ifndef NOWCALLS_CLIENT_SECURITY_SETTINGS_H_
@@ -57,7 +57,7 @@ inline constexpr SecuritySetting kSecuritySettings[] = {
      "none", &SecuritySettings::secret_file},
 };
 
-// Whether a file that has a secret is its owner's alone, or root's for one of `groups` to read.
+// Whether the file is its owner's alone, or root's for one of `groups` to read.
 bool IsSecretFile(const struct stat& info, const std::vector<gid_t>& groups);
 
 SecuritySettings SecurityOfEnvironment();
@@ -66,7 +66,7 @@ SecuritySettings SecurityOfEnvironment();
 // the option or variable.
 Result<Security> ReadSecurity(const SecuritySettings& options, const SecuritySettings& environment);
 
-// Adds the options to a CLI::App; returns them. A template, since the client library has no CLI11.
+// Returns the added options. A template: the client library has no CLI11.
 template <typename App>
 auto AddSecurityOptions(App* app, SecuritySettings* settings) {
   std::vector<decltype(app->get_option(""))> options;

@@ -1,5 +1,4 @@
-// ClientSession: the client's half of the protocol over many connections. No socket, thread or
-// clock.
+// ClientSession: the client's half of the protocol over many connections.
 //
 // Thread: one at a time. Times are BoottimeMs values of the owner.
 //
@@ -39,7 +38,7 @@ class ClientSession {
   // process under its client id; 0: none.
   ClientSession(ClientOptions options, Prng prng, int64_t now_ms, uint64_t instance = 0);
 
-  // Calls. Answers come with TakeEvents, the next or a later one.
+  // Calls.
   void Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
   void Request(const std::shared_ptr<RateCall>& call, int64_t now_ms);
   // Once a token. `outcome`: of the permitted call.
@@ -58,8 +57,8 @@ class ClientSession {
   // The connection.
   Dialing& dialing() { return dialing_; }
   void DialFailed(const std::string& reason, int64_t now_ms);
-  // The client may not talk to that server, or is not let in: calls end so until a server accepts
-  // hello. DialFailed or Disconnected follows.
+  // Not allowed to talk to that server, or not let in: calls end so until a server accepts hello.
+  // DialFailed or Disconnected follows.
   void Deny(Answer denial, int64_t now_ms);
   void Connected(int64_t now_ms);
   // Not ok: close the connection and call Disconnected.

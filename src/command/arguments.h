@@ -18,7 +18,7 @@ enum class Command : uint8_t { kExec, kAcquire, kRelease, kKeep, kFlow, kPing, k
 // The command's end on a lost token.
 enum class OnLost : uint8_t { kIgnore, kTerm, kKill };
 
-// Exit codes of exec; timeout(1) and shells share those from 124 on.
+// Exit codes of exec.
 inline constexpr int kExitRefused = 120;
 inline constexpr int kExitWaitedInVain = 121;
 inline constexpr int kExitUnreachable = 122;

@@ -8,8 +8,8 @@
 
 namespace nowcalls::command {
 
-// Returns how many running ones it signalled; 0 without /proc. May miss a process forked meanwhile:
-// to end all, be a subreaper (PR_SET_CHILD_SUBREAPER) and repeat until it returns 0.
+// How many running ones it signalled; 0 without /proc. May miss one forked meanwhile: to end all,
+// be a subreaper (PR_SET_CHILD_SUBREAPER) and repeat until it returns 0.
 size_t SignalDescendants(int signal);
 
 }  // namespace nowcalls::command

@@ -1,7 +1,5 @@
 // The guard: a process that ends a command and its descendants when the token is lost or exec dies.
 //
-//   exec, with the connection -- guard -- command -- descendants
-//
 // Thread: one, in a child forked beside threads: it allocates nothing.
 #ifndef NOWCALLS_COMMAND_GUARD_H_
 #define NOWCALLS_COMMAND_GUARD_H_

@@ -18,7 +18,6 @@
 
 namespace nowcalls::command {
 
-// How a command ended.
 struct Ended {
   int exit_code = 0;      // Or 128 and the signal that ended it.
   int signal = 0;         // That signal; 0: none.

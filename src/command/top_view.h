@@ -1,6 +1,6 @@
-// The frames of `nowcalls top` as text. No terminal, connection or clock.
+// The frames of `nowcalls top` as text.
 //
-// Thread: any.
+// Thread: any; pure.
 #ifndef NOWCALLS_COMMAND_TOP_VIEW_H_
 #define NOWCALLS_COMMAND_TOP_VIEW_H_
 
@@ -14,7 +14,6 @@
 
 namespace nowcalls::command {
 
-// A server at one moment.
 struct TopSnapshot {
   int64_t ledger_ms = 0;
   std::vector<wire::FlowRow> flows{};
@@ -56,7 +55,6 @@ class TopRates {
   int64_t ledger_ms_ = 0;
 };
 
-// Sorted as asked.
 void SortFlows(TopOrder order, const TopRates& rates, std::vector<wire::FlowRow>* flows);
 
 // At most `rows` lines of at most `columns` characters.

@@ -1,6 +1,6 @@
 // Requests to the core, and its answers.
 //
-// Thread: any; plain values.
+// Thread: any.
 #ifndef NOWCALLS_CORE_ANSWERS_H_
 #define NOWCALLS_CORE_ANSWERS_H_
 
@@ -113,7 +113,7 @@ struct LateAnswer {
   std::optional<AcquireAllAnswer> all{};  // It was an acquire_all; `answer` is of no meaning.
 };
 
-// For calls a second: nothing is held.
+// For calls a second.
 struct RateRequest {
   FlowId flow;
   int64_t count = 1;
@@ -157,11 +157,10 @@ struct HelloAnswer {
   uint64_t resumed_tokens = 0;
 };
 
-// The origin of an administrator's action.
 struct AdminAct {
   std::string_view by;      // HOST:PORT of the connection, for the log.
   std::string_view reason;  // For the log and the history; at most kReasonBytesMax.
-  // With an access file; else empty, and nobody has a name.
+  // Empty without an access file.
   std::string_view principal{};  // For the log and the history.
   std::string_view proof{};      // By what the server knows it.
   std::string_view method{};

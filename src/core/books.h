@@ -1,10 +1,7 @@
 // Books: the tables that all parts of the core share. Only Books begins, moves and ends tokens.
 //
-// Thread: loop. A part with Books reads all tables; those that it changes itself it gets from
-// OpenBooks. Lanes that get room go into the wake list. Invariants:
-//   2: nowCalls of a flow, a key and a session is the sum of count over its live tokens;
-//   5: a token ends once, with a reason;
-//   6: fences grow; no fence and no id is given out twice.
+// Thread: loop. Lanes that get room go into the wake list. Keeps invariants 2, also for keys and
+// sessions, 5 and 6 (src/README.md).
 #ifndef NOWCALLS_CORE_BOOKS_H_
 #define NOWCALLS_CORE_BOOKS_H_
 
@@ -31,7 +28,6 @@
 
 namespace nowcalls::core {
 
-// A token that is to begin.
 struct NewToken {
   SessionSlot session_slot;
   LaneRef lane;
@@ -46,8 +42,8 @@ class Books {
 
   // --- Tables. ---
   const CoreOptions& options() const { return options_; }
-  // Without effect: token_id_key, history_max, bounds of cancels and values, the expire strategy
-  // and its times.
+  // Without effect: token_id_key, term, history_max, bounds of cancels and values, the expire
+  // strategy and its times.
   void SetOptions(const CoreOptions& options);
   const FlowTable& flows() const { return flows_; }
   const SessionTable& sessions() const { return sessions_; }
@@ -64,11 +60,11 @@ class Books {
   // Of the last seal.
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
-  // The least that was given out since the server started.
+  // The least given out since the server started.
   uint64_t first_fence() const { return first_fence_; }
 
-  // Steps of walks over tables since the server started, some 60 ns each. Every walk adds its own;
-  // the engine charges the message.
+  // Steps of walks over tables, some 60 ns each. Every walk adds its own; the engine charges the
+  // message.
   uint64_t& looks() const { return looks_; }
 
   // --- Sessions. ---
@@ -94,7 +90,7 @@ class Books {
   void TrackSessions(Flow* flow);
 
   void Resume(const ledger::Seal& last);
-  // Gives out no fence below `next`, nor its id.
+  // Fences go on at `next` at least.
   void SkipFences(uint64_t next);
   // Of the next batch.
   ledger::Seal NextSeal(int64_t now_ms);
@@ -122,7 +118,7 @@ class Books {
   mutable uint64_t looks_ = 0;  // Of those who only read, too.
 };
 
-// For the owner, which gives each part the tables that it changes.
+// The owner gives each part the tables that it changes.
 class OpenBooks : public Books {
  public:
   using Books::Books;

@@ -13,17 +13,16 @@ namespace nowcalls::core {
 
 class FutureTimes {
  public:
-  // Before this call every time is believed.
+  // Until then every time is believed.
   void SetSealed(int64_t ledger_ms) { sealed_ms_ = ledger_ms; }
 
-  // The earlier of `ms` and the last batch. describe() names the owner for the warning.
+  // Not later than the last batch. describe() names the owner for the warning.
   template <typename Describe>
   int64_t Believed(int64_t ms, Describe&& describe) {
     if (ms <= sealed_ms_) return ms;
     Note(describe(), ms);
     return sealed_ms_;
   }
-  // Whether `ms` has come; notes the owner if not.
   template <typename Describe>
   bool HasCome(int64_t ms, Describe&& describe) {
     if (ms <= sealed_ms_) return true;

@@ -1,7 +1,6 @@
 // Holding: a session's tokens, and cancels of its acquires.
 //
-// Thread: loop. A session touches only tokens in the call's scope (TokenScope). Holding ends and
-// moves tokens; a cancel may end a wait.
+// Thread: loop. A session touches only tokens in the call's scope (TokenScope).
 #ifndef NOWCALLS_CORE_HOLDING_H_
 #define NOWCALLS_CORE_HOLDING_H_
 

@@ -1,4 +1,4 @@
-// Listings: tokens page by page, oldest first, while tokens come and go.
+// Listings: tokens page by page, oldest first.
 //
 // Thread: loop. Listings are bounded, and forgotten when idle. They change only cursors of the
 // token table.
@@ -27,7 +27,7 @@ class Listings {
            TokenTable* tokens, uint64_t* looks)
       : limits_(limits), flows_(flows), sessions_(sessions), tokens_(tokens), looks_(looks) {}
 
-  // After the load, with its last batch. No earlier start gave the cursors that follow.
+  // With the last batch loaded: no earlier start gave the cursors that follow.
   void Begin(uint64_t batch_number);
 
   // See Core::ListTokens.

@@ -1,8 +1,8 @@
 // Loading: the ledger's entities become the core's tables, and are proved to be complete.
 //
-// Thread: one, before the core serves; the object ends with the load. Order: SetFormat, ExpectSeal,
-// namespaces and rules, sessions, history, rates, tokens, Finish. kCorruption: the core is of no
-// use. A time of the future is dropped or bounded, and noted.
+// Thread: one, before the core serves. Order: SetFormat, ExpectSeal, namespaces and rules,
+// sessions, history, rates, tokens, Finish. After an error the core is of no use. A time of the
+// future is dropped or bounded, and noted.
 #ifndef NOWCALLS_CORE_LOADING_H_
 #define NOWCALLS_CORE_LOADING_H_
 
@@ -22,7 +22,7 @@
 
 namespace nowcalls::core {
 
-// Records of the first batch, for a ledger of an earlier format.
+// Of the first batch, for a ledger of an earlier format.
 struct FirstRecords {
   std::optional<ledger::Format> format{};  // To set; none: the ledger has this program's.
   std::vector<FlowKey> rules{};            // Made for tokens without a rule of their kind.
@@ -43,10 +43,9 @@ class Loading {
   void SetFormat(const ledger::Format& found) { found_ = found; }
   FirstRecords first_records() const;
 
-  // Makes room for the seal's tokens; its time bounds all times.
+  // Its time bounds all times.
   void ExpectSeal(const ledger::Seal& seal);
   const FutureTimes& times() const { return times_; }
-  // Bounds the clock mark by the seal's time.
   ledger::ClockMark Believed(ledger::ClockMark mark);
 
   Status LoadNamespace(const ledger::NamespaceEntry& entry);
@@ -55,7 +54,7 @@ class Loading {
   Status LoadHistory(ledger::HistoryBlock block);     // By ascending sequence.
   Status LoadRate(const ledger::RateBucket& bucket);  // By ascending key.
   Status LoadToken(const ledger::Token& token);
-  // kCorruption: the live tokens are not those of the seal. A new ledger has no seal.
+  // kCorruption: the live tokens are not the seal's. A new ledger has none.
   Status Finish(const std::optional<ledger::Seal>& seal);
 
  private:

@@ -31,7 +31,7 @@ struct LogEnds {
   }
 };
 
-// Notes the end of a live token, if the books' options ask for it.
+// If the books' options ask for it. REQUIRES: a live token.
 void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, const TokenEnd& end,
              Notices* notices);
 

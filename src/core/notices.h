@@ -16,8 +16,7 @@ namespace nowcalls::core {
 
 struct AdminAct;
 
-// What the history says of the act: "checkout: hung job", or the reason alone; at most
-// kReasonBytesMax.
+// For the history: "checkout: hung job", or the reason alone; at most kReasonBytesMax.
 std::string NoteOf(const AdminAct& act);
 
 // "flow 7", "flow 7 by value".
@@ -34,7 +33,7 @@ class Notices {
  public:
   // For events that cost a record, change rules, or are rare. A call's work bounds them.
   void Add(Notice notice);
-  // For frequent events: beyond a bound they are only counted.
+  // Beyond a bound they are only counted.
   void AddIfRoom(Notice notice);
   // "administrator HOST:PORT ", or "administrator NAME at HOST:PORT ", then `text`. REQUIRES: the
   // act changed something that is recorded.

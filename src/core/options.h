@@ -1,6 +1,6 @@
 // CoreOptions: the core's configuration.
 //
-// Thread: any; plain values.
+// Thread: any.
 #ifndef NOWCALLS_CORE_OPTIONS_H_
 #define NOWCALLS_CORE_OPTIONS_H_
 
@@ -20,9 +20,9 @@ struct CoreOptions {
   Limits limits;
   // Overrides of namespace_qps_max.
   NamespaceGuards::ByName namespace_guards{};
-  // Keys TokenIds; the ledger's format record holds it.
+  // Of the ledger's format record.
   std::array<uint64_t, 2> token_id_key{};
-  // Of this writer, in each batch that it seals; 0 while a ledger has but one.
+  // Of this writer, in each batch; 0 while a ledger has but one.
   uint64_t term = 0;
   // Sessions and tokens from before a restart are spared this long at least: Sentinel's clients
   // reconnect after 2 s.

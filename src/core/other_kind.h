@@ -1,7 +1,8 @@
 // OtherKind: counts requests of the other kind than the rule's `grade`: calls in progress or a
 // second.
 //
-// Thread: loop. The request decides, as in Sentinel's server. The first of each rule is logged.
+// Thread: loop. The request decides what is limited, as in Sentinel's checkers. The first of each
+// rule is logged.
 #ifndef NOWCALLS_CORE_OTHER_KIND_H_
 #define NOWCALLS_CORE_OTHER_KIND_H_
 

@@ -1,7 +1,6 @@
-// RuleBook: the rules in force. A namespace's set is replaced as a whole or not at all.
+// RuleBook: the rules in force.
 //
-// Thread: loop. It wakes or refuses waiters of changed rules. Live tokens keep a removed rule in
-// the ledger.
+// Thread: loop. It wakes or refuses waiters of changed rules.
 #ifndef NOWCALLS_CORE_RULE_BOOK_H_
 #define NOWCALLS_CORE_RULE_BOOK_H_
 

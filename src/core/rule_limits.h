@@ -1,6 +1,6 @@
 // Checks of sets of rules against rules in force and limits.
 //
-// Thread: loop. Pure functions of the flow table.
+// Thread: loop.
 #ifndef NOWCALLS_CORE_RULE_LIMITS_H_
 #define NOWCALLS_CORE_RULE_LIMITS_H_
 
@@ -25,15 +25,15 @@ absl::flat_hash_set<FlowKey> FlowKeysOf(const RuleSetRefs& sets);
 // without a set keeps the flow.
 Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets);
 
-// An error of CheckFlowOwners, perhaps within other text, names the other namespace: the same
-// without the name unless that is in sight. Other texts stay.
+// An error of CheckFlowOwners, perhaps within other text, without a namespace out of sight. Other
+// texts stay.
 std::string WithoutOthers(const std::string& text, const Sight& sight);
 
 // kResourceExhausted: namespaces_max, rules_max, flows_max. `wanted`: FlowKeysOf(sets).
 Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,
                        const absl::flat_hash_set<FlowKey>& wanted);
 
-// JSON bytes that sets by RPC would write: new and changed rules.
+// JSON bytes of new and changed rules of sets by RPC.
 uint64_t BytesToWrite(const FlowTable& flows, const RuleSetRefs& sets);
 
 }  // namespace nowcalls::core

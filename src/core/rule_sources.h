@@ -1,5 +1,4 @@
-// RuleSources: which source may replace a namespace's rules: its claimer, else the RPC if its rules
-// came that way.
+// RuleSources: which source may replace a namespace's rules (nowcalls/rule_source.h).
 //
 // Thread: loop. It may touch: `source` and `claimed_by` of namespaces.
 #ifndef NOWCALLS_CORE_RULE_SOURCES_H_

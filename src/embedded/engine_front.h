@@ -1,12 +1,10 @@
 // EngineFront: a session whose server is in the same process.
 //
-// Thread: the session is behind the mutex of Front. Engine and store belong to the driver: one
-// thread at a time, without the mutex (driving_). Calls asked meanwhile are the next batch. A
-// thread that waits for its answer drives if it can. The loop does the rest: unawaited calls,
-// deadlines, scans, looks at the disk, callbacks, lines for the log.
+// Thread: Front's mutex guards the session. Engine and store are the driver's, without the mutex
+// (driving_): one thread at a time that waits for its answer, or the loop. Scans, looks at the
+// disk, callbacks and log lines are the loop's.
 //
-// Errors: a ledger that fails ends the service, not the process. Calls on their way are kUnknown,
-// later ones kUnavailable at once. Nothing is told that is not in the ledger.
+// Errors: once the ledger fails, calls on their way are kUnknown, later ones kUnavailable at once.
 #ifndef NOWCALLS_EMBEDDED_ENGINE_FRONT_H_
 #define NOWCALLS_EMBEDDED_ENGINE_FRONT_H_
 
@@ -58,7 +56,7 @@ class EngineFront final : public library::Front, private engine::Driver, private
   void Log(engine::Severity severity, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
 
-  // node::Io, the driver. A commit blocks; the loop scans.
+  // node::Io, the driver.
   bool Commit(const ledger::CommitBatch& batch, bool at_once) override;
   void Scan(const ledger::ScanRequest& request) override { scan_ = request; }
   bool TakeMoreToRead() override { return false; }
@@ -75,7 +73,7 @@ class EngineFront final : public library::Front, private engine::Driver, private
   // Makes the caller the driver; the mutex is free meanwhile. REQUIRES: nobody drives.
   void Exchange(Lock* lock);
   bool has_input() { return connection_ && reads_ && !session()->output()->empty(); }
-  // Wakes a thread for work that a driver left.
+  // Wakes a thread for work left over.
   void PassOn();
 
   // The loop, with the mutex.
@@ -86,8 +84,8 @@ class EngineFront final : public library::Front, private engine::Driver, private
   void Sleep(Lock* lock);
   void CloseLedger(Lock* lock);
 
-  // Has the loop, as driver, do the job and commit what it changed. Waits for that, but within
-  // another job. kUnavailable: the service is closed; kFailedPrecondition: in a callback.
+  // As driver, the loop does the job and commits. Waits, but not within another job. kUnavailable:
+  // the service is closed; kFailedPrecondition: in a callback.
   Status AtLoop(const std::function<Status()>& job);
   // The end of the sources, behind all jobs.
   void StopSources(Lock* lock);
@@ -95,7 +93,7 @@ class EngineFront final : public library::Front, private engine::Driver, private
   // The driver, without the mutex.
   Instant Now() const { return ledger_.clock->Now(); }
   void TakeTurn(std::string_view bytes);
-  // The loop: the scan of the turn, a look at the disk.
+  // The loop.
   void WorkBesideTurns();
   void LookAtDisk(int64_t now_ms);
   void Fail(const Status& failure);

@@ -1,4 +1,4 @@
-// Batches: the open commit batch, the batch being committed, and the moment of the call.
+// Batches: the open commit batch, the one being committed, and the moment of the call.
 //
 // Thread: loop. A sealed batch never changes.
 #ifndef NOWCALLS_ENGINE_BATCHES_H_
@@ -28,7 +28,7 @@ class Batches {
   Instant now() const { return now_; }
 
   core::Step Step() { return {now_, &batches_[open_]}; }
-  // As many due tokens as their pace allows. CountDue follows.
+  // With the due tokens that the pace allows. CountDue follows.
   core::Step StepForDue();
   void CountDue(const core::Step& step);
   // Room in the open batch; kNever: not before the next batch.
@@ -41,7 +41,7 @@ class Batches {
   uint64_t looks() const { return core_->books().looks(); }
   bool full() const { return open_bytes() >= bytes_max_; }
 
-  // The batch whose commit makes durable all decided so far; nullopt: all is durable.
+  // The batch whose commit makes all durable; nullopt: all is.
   std::optional<size_t> Undurable() const {
     if (!batches_[open_].empty()) return open_;
     if (committing_) return sealed();
@@ -50,8 +50,7 @@ class Batches {
   bool committing() const { return committing_; }
 
   void MarkClock() { mark_clock_ = true; }  // The next Begin returns a batch even without records.
-  // Seals the open batch at now(); valid until End. nullptr: nothing to write, or a commit is under
-  // way.
+  // Engine::BeginCommit, at now(); valid until End.
   const ledger::CommitBatch* Begin(const ClockSample& clock, bool may_be_last);
   size_t End();  // The commit is done. Returns the index of its batch.
   bool idle() const { return !committing_ && batches_[open_].empty() && !mark_clock_; }

@@ -23,7 +23,7 @@ class Closing {
   Closing(core::Core* core, Driver* driver, Batches* batches, Inputs* inputs, Outputs* outputs,
           LateAnswers* late);
 
-  // Acquires that wait leave the queue unanswered.
+  // Waiting acquires get no answer.
   void End(Connection* connection);
   // End, and logs `why`. REQUIRES: the peer was told.
   void EndRefused(Connection* connection, const std::string& why);

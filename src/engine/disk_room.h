@@ -26,8 +26,8 @@ class DiskRoom {
     high_bytes_ = limits.disk_free_high();
   }
 
-  // Returns the line to log; empty unless low() changed. Unknown free bytes change nothing; unknown
-  // free inodes are enough.
+  // The line to log; empty unless low() changed. Unknown bytes change nothing; unknown inodes are
+  // enough.
   std::string Update(std::optional<uint64_t> free_bytes,
                      std::optional<uint64_t> free_files = std::nullopt) {
     free_bytes_ = free_bytes;

@@ -1,7 +1,6 @@
-// Engine: the whole server without I/O. Bytes and times go in; commit batches, scan requests and
-// bytes come out, the same for the same calls.
+// Engine: the whole server without I/O. The same calls give the same batches and bytes.
 //
-// Thread: loop. The core is the caller's. The driver calls it in turns:
+// Thread: loop. The driver calls it in turns:
 //
 //   OnBytes ... OnBytes     any number of events
 //   ResumeInput             left-over input
@@ -11,9 +10,8 @@
 //   (store.Commit, on another thread or within the turn)
 //   OnCommitDone            lets the replies of that batch leave
 //
-// A reply that depends on a record leaves when its batch is durable (invariant 1), others at the
-// end of the turn. A turn does bounded work (invariant 8). A connection with input left over is not
-// read. Parts: engine_impl.h.
+// A reply that depends on a record leaves when its batch is durable, others at the end of the turn.
+// A turn does bounded work. A connection with input left over is not read. Parts: engine_impl.h.
 #ifndef NOWCALLS_ENGINE_ENGINE_H_
 #define NOWCALLS_ENGINE_ENGINE_H_
 
@@ -57,8 +55,8 @@ class Engine {
   Engine(EngineOptions options, core::Core* core, Driver* driver, Instant now);
   ~Engine();
 
-  // Who may come in, also before the first connection; at first everybody may do everything.
-  // Connections whose principal is gone or may less are closed in the turns that follow.
+  // Also before the first connection; at first everybody may do everything. Connections whose
+  // principal is gone or may less are closed in the turns that follow.
   void SetAccess(access::Gate gate);
 
   // The peer's name is for logs, and shows a session without a client id. nullopt: connections_max
@@ -68,8 +66,8 @@ class Engine {
   // and else is what it was. Before the first OnBytes.
   void OnIdentity(ConnectionId id, const net::Peer& peer, Instant now);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
-  // The peer sends no more but may still read. Closes once its requests are answered; acquires that
-  // wait are dropped unanswered.
+  // The peer sends no more but may still read. Closes once its requests are answered; waiting
+  // acquires are dropped unanswered.
   void OnEndOfInput(ConnectionId id, Instant now);
   // `kept`: bytes still buffered. Not for a closed connection.
   void OnSent(ConnectionId id, size_t kept, Instant now);
@@ -79,13 +77,13 @@ class Engine {
   void OnDiskSpace(std::optional<uint64_t> free_bytes,
                    std::optional<uint64_t> free_files = std::nullopt);
 
-  // Limits, guards and the pace of the sweep; see Core::SetOptions.
+  // Limits, guards and the pace of the sweep; see core::Books::SetOptions.
   void SetOptions(const core::CoreOptions& options);
 
   // Call OnTime at NextDeadline or soon after; kNever: no timer. A past moment means the next turn.
-  // A late driver first reads what has arrived: no client that was in time suffers.
+  // A late driver first reads what has arrived.
   void OnTime(Instant now);
-  // Closes connections of peers too slow to send or read, while OnTime is held back.
+  // For a driver that holds OnTime back.
   void CloseTooSlow(Instant now);
   Instant NextDeadline() const;
   bool input_waits() const;  // For the next turn.
@@ -104,7 +102,7 @@ class Engine {
   RuleSink* RulesAt(Instant now);
 
   // Seals the open batch; valid until OnCommitDone. nullptr: nothing to write, or a commit is under
-  // way. A failed commit is never reported: the process ends.
+  // way. After a failed commit the process ends.
   const ledger::CommitBatch* BeginCommit(const ClockSample& clock, Instant now);
   void OnCommitDone(Instant now);
   bool idle() const;  // No open records, no commit, no unsent reply.
@@ -112,7 +110,7 @@ class Engine {
   // Ends Driver::BeginBackup. The connection of `asker` may be gone.
   void OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& made, Instant now);
 
-  // The sweep: a request if one is due and none in flight.
+  // nullopt: none is due, or one is in flight.
   std::optional<ledger::ScanRequest> BeginScan(Instant now);
   // Not ok: the ledger cannot be read, and the process must end.
   Status OnScanDone(const ledger::ScanResult& result, Instant now);

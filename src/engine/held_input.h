@@ -30,7 +30,7 @@ class HeldInput {
   void Drop(Connection* connection, Instant now);  // REQUIRES: the connection does not wait.
 
   size_t total() const { return total_; }
-  // The connection holding most, and its bytes. REQUIRES: total() > 0.
+  // REQUIRES: total() > 0.
   std::pair<size_t, ConnectionId> Most() const { return *sizes_.rbegin(); }
   // The message incomplete for longest; nullopt: none.
   std::optional<SlowPeer> OldestIncomplete() const {

@@ -1,7 +1,6 @@
 // Identities: whom the server takes each connection for.
 //
-// Thread: loop. Keeps Connection::identity. Wrong secrets are answered late and, in the end, with a
-// close. After another list of principals each connection is looked at again, some a turn.
+// Thread: loop. Wrong secrets are answered late and, in the end, with a close.
 #ifndef NOWCALLS_ENGINE_IDENTITIES_H_
 #define NOWCALLS_ENGINE_IDENTITIES_H_
 
@@ -41,20 +40,19 @@ class Identities {
 
   // By what its peer shows without a word.
   void Greet(Connection* connection, Instant now);
-  // Ok: it has the identity of the secret. kUnavailable: the secret is wrong; AnswerWrongSecret of
-  // its protocol follows late. kPermissionDenied: nothing has changed, and the message says why.
+  // Ok: it has the identity of the secret. kUnavailable: wrong; its protocol's AnswerWrongSecret
+  // follows late. kPermissionDenied: nothing has changed; the message says why.
   Status Show(Connection* connection, std::string_view secret, Instant now);
   void Forget(Connection* connection);
 
-  // Connections whose principal is gone or may less are closed in the turns that follow.
+  // Engine::SetAccess.
   void SetGate(access::Gate gate);
 
-  // Answers and looks that are due.
   void OnTime(Instant now);
   Instant NextDeadline() const;
 
-  // A call was refused for want of a role or a namespace. `why` continues the method's name.
-  // `is_act`: one of an administrator's, which the log tells.
+  // For want of a role or a namespace. `why` continues the method's name. `is_act`: an
+  // administrator's, which is logged.
   void NoteRefused(const Connection& connection, std::string_view method, const std::string& why,
                    bool is_act, Instant now);
 
@@ -78,16 +76,15 @@ class Identities {
   Closing* const closing_;
   Strangers strangers_;
   access::Gate gate_;
-  // Connections whose wrong secret waits for its answer, by the moment of that.
+  // Wrong secrets, by the moment of their answer.
   absl::btree_set<std::pair<int64_t, ConnectionId>> wrong_;
   bool looks_again_ = false;
   size_t next_look_ = 0;  // While looks_again_: those before it have been looked at.
-  // Connections that these looks have closed, by principal; empty: let in without a list.
+  // Closed by these looks, by principal; empty: let in without a list.
   absl::btree_map<std::string, uint64_t> closed_;
   uint64_t wrong_secrets_ = 0;
   uint64_t refused_calls_ = 0;
-  // Lines of administrators' acts have a place in the log of their own, which refusals must not
-  // fill.
+  // Refusals must not fill the log's place for administrators' acts.
   LineQuota wrong_lines_{/*of_origin=*/1, /*of_all=*/100};
   LineQuota refused_lines_{/*of_origin=*/10, /*of_all=*/1000};
 };

@@ -1,7 +1,7 @@
 // Inputs: bytes of connections become messages, in turns.
 //
-// Thread: loop. A visit takes messages of one connection, bounded by its cost and the turn's
-// budget. Input left over waits in a line (lines.h), and its connection is not read meanwhile.
+// Thread: loop. A visit takes messages of one connection, bounded by cost and budget. Input left
+// over waits in a line (lines.h), and its connection is not read meanwhile.
 #ifndef NOWCALLS_ENGINE_INPUTS_H_
 #define NOWCALLS_ENGINE_INPUTS_H_
 

@@ -21,7 +21,7 @@ class KeptOutput {
   void StopClock(Connection* connection);  // The connection no longer counts as stalled.
 
   size_t total() const { return total_; }
-  // The connection with most buffered, and its bytes. REQUIRES: total() > 0.
+  // REQUIRES: total() > 0.
   std::pair<size_t, ConnectionId> Most() const { return *sizes_.rbegin(); }
   // The peer that has taken no byte for longest; nullopt: none.
   std::optional<SlowPeer> OldestStalled() const {

@@ -1,6 +1,6 @@
 // LineQuota: which of many log lines that others cause are written.
 //
-// Thread: loop. Bounded: remembers no more origins than lines of a window.
+// Thread: loop. Remembers no more origins than lines of a window.
 #ifndef NOWCALLS_ENGINE_LINE_QUOTA_H_
 #define NOWCALLS_ENGINE_LINE_QUOTA_H_
 
@@ -17,7 +17,7 @@ class LineQuota {
   // Lines in each window of ten seconds.
   LineQuota(uint32_t of_origin, uint32_t of_all) : of_origin_(of_origin), of_all_(of_all) {}
 
-  // Whether this line may be written. `origin`: net::OriginOf.
+  // `origin`: net::OriginOf.
   bool Take(const std::string& origin, Instant now) {
     if (now - began_ >= kWindowMs) {
       began_ = now;

@@ -12,7 +12,7 @@
 
 namespace nowcalls::engine {
 
-// Intrusive: a connection is in at most one at a time.
+// A connection is in one at most.
 class ConnectionQueue {
  public:
   bool empty() const { return first_ == nullptr; }

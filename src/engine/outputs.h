@@ -1,7 +1,7 @@
 // Outputs: replies on their way.
 //
 // Thread: loop. `ready` replies leave at the end of the turn; `waiting` ones become ready when
-// their batch is durable (invariant 1). Connections that let too much pile up are aborted.
+// their batch is durable. Connections that let too much pile up are aborted.
 #ifndef NOWCALLS_ENGINE_OUTPUTS_H_
 #define NOWCALLS_ENGINE_OUTPUTS_H_
 
@@ -25,7 +25,7 @@ class Closing;
 // While the driver buffers this much of a connection, its input waits.
 inline constexpr size_t kKeptPauseBytes = 256 * 1024;
 
-// Reply bytes of one connection in a turn. Only listings reach it.
+// Of one connection in a turn. Only listings reach it.
 inline constexpr size_t kReplyBytesPerTurn = 256 * 1024;
 
 class Outputs {
@@ -42,7 +42,6 @@ class Outputs {
   // The batch is durable. Returns the connections with replies of it; valid until the next call.
   const std::vector<ConnectionId>& Committed(size_t batch);
 
-  // Ends a turn.
   void FlushAll();
   bool dirty() const { return !dirty_.empty(); }
   void Flush(Connection* connection);  // At once.
@@ -53,7 +52,7 @@ class Outputs {
   std::optional<SlowPeer> OldestStalled() const { return kept_.OldestStalled(); }
   void Forget(Connection* connection);  // Drops all replies.
 
-  // Whether all replies that wait for commits reach `shares` shares:
+  // Whether replies that wait for commits reach `shares` shares:
   //   share = max((limit - buffered) / 4, limit / 64), limit = output_total_bytes_max
   // One: no other long reply is made. Two: WaitingMax shrinks. Never while nothing waits.
   bool SharesWait(size_t shares) const {
@@ -85,7 +84,7 @@ class Outputs {
   KeptOutput kept_;
   std::vector<ConnectionId> dirty_;
   std::vector<Output> outputs_;  // Of the call that writes them.
-  // Connections with waiting replies, by batch; the list taken last.
+  // Connections with waiting replies, by batch; the last list taken.
   std::array<std::vector<ConnectionId>, Batches::kCount> waiters_;
   std::vector<ConnectionId> taken_waiters_;
   size_t waiting_total_ = 0;  // Bytes of all replies that wait for a commit.

@@ -1,6 +1,6 @@
 // The questions of access, for all protocols of connections.
 //
-// Thread: loop. A principal of all namespaces costs one test.
+// Thread: loop.
 #ifndef NOWCALLS_ENGINE_PERMISSION_H_
 #define NOWCALLS_ENGINE_PERMISSION_H_
 
@@ -18,12 +18,12 @@ namespace nowcalls::engine {
 // Of a connection that asks for a token before it has named a namespace.
 inline constexpr std::string_view kDefaultNamespace = "default";
 
-// Whether it has the role. Its scope is asked for where the namespace is known, by Sight.
+// Of the role alone: Sight asks for the scope, once the namespace is known.
 inline bool HasRole(const Connection& connection, const access::Needs& needs) {
   return access::May(connection.identity.principal, needs, std::nullopt);
 }
 
-// The namespaces that the principal may reach. `principal` outlives it.
+// `principal` outlives it.
 inline core::Sight SightOf(const access::Principal& principal) {
   if (!principal.namespaces.has_value()) return {};
   return {&principal, [](const void* whose, std::string_view name_space) {
@@ -35,9 +35,9 @@ inline core::Sight SightOf(const Connection& connection) {
   return SightOf(connection.identity.principal);
 }
 
-// A flow is of the namespace of its rule, in force or removed. One that does not exist is in sight:
-// it is answered so. Where the rule that is asked is not in force, the core's answer tells of one
-// of the other kind, which must be in sight, too.
+// A flow is of the namespace of its rule, in force or removed. One that does not exist is in sight.
+// Where its rule is not in force, the core's answer tells of the other kind's, which must be in
+// sight, too.
 inline bool IsInSight(const core::Sight& sight, const core::FlowTable& flows, const FlowKey& key) {
   if (sight.all()) return true;
   const core::FlowSlot slot = flows.Find(key);

@@ -22,7 +22,7 @@ namespace nowcalls::engine {
 
 struct Connection;
 
-// What the input of an open connection waits for; queues in lines.h.
+// Of an open connection; queues in lines.h.
 //
 //   kNothing -> any other -> kForTurn -> kNothing, or any other if it still cannot go on
 //               kForCommit -> kForWork
@@ -38,8 +38,7 @@ enum class InputWaits : uint8_t {
   kForSecret,   // The answer to a wrong secret (identities.h).
 };
 
-// The price of a message in units of about half a microsecond. `per_kib`: of the message, its reply
-// and its records.
+// In units of about half a microsecond. `per_kib`: of the message, its reply and its records.
 struct Cost {
   int base = 1;
   int per_kib = 16;
@@ -82,12 +81,11 @@ class Protocol {
 
   // Takes one message, or the rest of an oversized one, off the front of `input`, which begins
   // where the last kTaken ended. kIncomplete only while the message may still fit kMessageBytesMax.
-  // Allocates nothing for a hot message. kRefused: *why continues "connection HOST:PORT ".
-  // REQUIRES: input is not empty.
+  // kRefused: *why continues "connection HOST:PORT ". REQUIRES: input is not empty.
   virtual Taken Take(Connection* connection, std::string_view input, const Visit& visit,
                      std::string* why) = 0;
 
-  // Answers an acquire that waited; `tag` of its core::WaitTicket.
+  // `tag`: of its core::WaitTicket.
   virtual void AnswerAcquire(Connection* connection, uint32_t tag,
                              const core::AcquireAnswer& answer) = 0;
 
@@ -97,7 +95,7 @@ class Protocol {
   // A record took a token of the session. After LateAnswers::Listen only.
   virtual void TellLoss(Connection* /*connection*/, const core::Loss& /*loss*/) {}
 
-  // Driver::BeginBackup has ended. Does nothing if the connection waits for none.
+  // Driver::BeginBackup has ended; the connection may wait for none.
   virtual void AnswerBackup(Connection* /*connection*/, const Result<wire::BackupReply>& /*made*/) {
   }
 

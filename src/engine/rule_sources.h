@@ -17,16 +17,15 @@ namespace nowcalls::engine {
 class RuleSources final : public RuleSink {
  public:
   using Change = std::function<Status(RuleSink*)>;
-  // Calls the change on the loop with Engine::RulesAt and returns its status, or why it did not.
+  // Calls the change on the loop with Engine::RulesAt; returns its status, or why it did not.
   using AtLoop = std::function<Status(const Change&)>;
 
   explicit RuleSources(AtLoop at_loop);
   // Stops sources that still run.
   ~RuleSources() override;
 
-  // In this order, up to the first failure.
+  // In order, up to the first failure.
   Status Start(const std::vector<std::shared_ptr<RuleSource>>& sources);
-  // Those that Start has started.
   void Stop();
 
   // RuleSink.

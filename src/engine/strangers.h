@@ -27,10 +27,10 @@ class Strangers {
 
   // Closes another if there are unidentified_max. REQUIRES: the connection is none.
   void Add(Connection* connection, Instant now);
-  // It is known, or gone. Does nothing to a connection that is none.
+  // It is known, or gone, or none.
   void Remove(Connection* connection);
 
-  // Bytes of a stranger: taken from it, made for it. Beyond the bound it is closed.
+  // Bytes taken from a stranger, and made for it. Beyond the bound it is closed.
   void Count(Connection* connection, size_t in, size_t out);
   // Its message is not all there after `in` bytes.
   void CheckIncomplete(Connection* connection, size_t in);

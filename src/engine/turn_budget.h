@@ -1,6 +1,6 @@
 // TurnBudget: what a turn of the loop may cost, over all connections, in units of Cost.
 //
-// Thread: loop. The last message may exceed a budget.
+// Thread: loop. The last message may exceed it.
 #ifndef NOWCALLS_ENGINE_TURN_BUDGET_H_
 #define NOWCALLS_ENGINE_TURN_BUDGET_H_
 

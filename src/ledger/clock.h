@@ -38,7 +38,6 @@ class LedgerClock {
   }
 
  private:
-  // At the largest reading so far.
   mutable Instant now_;
   mutable int64_t boottime_ms_;
 };
@@ -50,8 +49,7 @@ struct RecoveredTime {
   bool clamped = false;     // wall_gap_ms was outside [0, kRebootGapMsMax].
 };
 
-// Ledger time at `sample`. `floor`: time of the last seal, up to a minute past the mark. Same boot:
-// adds the boot clocks' difference; else the wall clocks', clamped to [0, kRebootGapMsMax].
+// Ledger time at `sample` (FORMAT.md, Time). `floor`: time of the last seal.
 RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample);
 
 }  // namespace nowcalls::ledger

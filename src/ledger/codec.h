@@ -1,12 +1,7 @@
-// Keys and values of every column family as bytes.
+// Keys and values of every column family as bytes. Layouts, ranges and examples: FORMAT.md.
 //
-// Thread: any. FORMAT.md specifies layouts; data/golden/ledger_*.hex has examples. Integers are
-// big-endian; a value starts with a version byte, the format record with the format version.
-// Decoders accept exactly the encoders' output; else kCorruption naming the field. They never read
-// past the input.
-//
-// REQUIRES of encoders: an entity within the decoder's ranges; else the process ends
-// (base/check.h).
+// Thread: any. Decoders accept exactly the encoders' output; else kCorruption naming the field.
+// REQUIRES of encoders: an entity within the decoder's ranges; else the process ends.
 #ifndef NOWCALLS_LEDGER_CODEC_H_
 #define NOWCALLS_LEDGER_CODEC_H_
 
@@ -35,21 +30,20 @@ inline constexpr size_t kSealBytes = 49;
 inline constexpr size_t kWatermarkBytes = 9;
 inline constexpr size_t kLogDataBytes = 10;
 
-// deadline_ms:be64 | token_id:be64. Sorts by deadline.
+// Sorts by deadline.
 void EncodeTokenKey(const TokenKey& key, char out[kTokenKeyBytes]);
 Result<TokenKey> DecodeTokenKey(Family family, std::string_view bytes);
 
 // The least key with a deadline >= `deadline_ms`.
 std::string TokenKeyLowerBound(int64_t deadline_ms);
 
-// version 1 | flow | session | count | issued_ms | fence | request_id. REQUIRES: no parameter.
+// Version 1. REQUIRES: no parameter.
 void EncodeTokenValue(const Token& token, char out[kTokenValueBytes]);
-// version 2 | the same fields | parameter. Ignores token.param. Returns the end.
+// Version 2. Ignores token.param. Returns the end.
 char* EncodeKeyedTokenValue(const Token& token, const Param& param, char* out);
 // Version 1 or 2, by token.param.
 std::string EncodeTokenValue(const Token& token);
-// Versions 1 and 2. Ranges: flow, session, fence, count > 0; count <= kCountMax; 0 <= issued_ms <=
-// deadline_ms <= 2^62.
+// Versions 1 and 2.
 Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value);
 struct TokenHead {
   TokenKey key;
@@ -63,7 +57,7 @@ Result<SessionId> DecodeSessionKey(std::string_view key);
 std::string EncodeSessionValue(const Session& session);
 Result<Session> DecodeSession(std::string_view key, std::string_view value);
 
-// namespace (no NUL) | 0x00 | flow_id:be64; sorts by namespace. Values hold one rule or two.
+// Sorts by namespace. Values hold one rule or two.
 std::string EncodeRuleKey(std::string_view name_space, FlowId flow);
 struct RuleKey {
   std::string_view name_space;  // Points into the decoded bytes.
@@ -83,8 +77,7 @@ Result<ClockMark> DecodeClockMark(std::string_view value);
 std::string EncodeSeal(const Seal& seal);
 Result<Seal> DecodeSeal(std::string_view value);
 
-// Log data behind a batch's changes; 0: of no batch. The last byte is not zero, so trailing zeros
-// in a log are never data.
+// Log data behind a batch's changes; 0: of no batch.
 std::string EncodeLogData(uint64_t batch_number);
 // nullopt for other bytes or another version.
 std::optional<uint64_t> DecodeLogData(std::string_view bytes);

@@ -182,6 +182,7 @@ void CommitBatch::Clear() {
   term_ = 0;
 }
 
+// In the layout of `kind`. `key`: empty for kMeta.
 void CommitBatch::Put(const EntityKind& kind, std::string_view key, std::string_view value) {
   Begin(*kind.put);
   AppendField(kind.key, key, &bytes_);

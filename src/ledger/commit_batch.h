@@ -1,7 +1,6 @@
 // CommitBatch: the self-contained redo records of one group commit.
 //
-// Thread: one at a time. The loop fills it, the committer returns it when durable. A changed layout
-// gets a new number (FORMAT.md).
+// Thread: one at a time.
 #ifndef NOWCALLS_LEDGER_COMMIT_BATCH_H_
 #define NOWCALLS_LEDGER_COMMIT_BATCH_H_
 
@@ -22,18 +21,17 @@ struct EntityKind;
 
 class CommitBatch {
  public:
-  // `param`: the token's, null if none; Token::param stays empty, which saves a copy of the text.
+  // `param`: the token's, in place of Token::param; null: none.
   void TokenIssued(const Token& token, const Param* param);
   void TokenIssued(const Token& token);  // With Token::param.
-  // Moves a token from `before` to `after.key` within one batch. No record if the keys are equal.
-  // REQUIRES: the same token id.
+  // Moves a token to `after.key`. No record if the keys are equal. REQUIRES: the same token id.
   void TokenKept(const TokenKey& before, const Token& after, const Param* param);
   void TokenKept(const TokenKey& before, const Token& after);  // With Token::param.
   void TokenEnded(const TokenKey& key, EndReason reason);
   void SessionOpened(const Session& session);
   void SessionClosed(SessionId id);
-  // `by_value`: the other rule of this namespace and flow id, if any; `rule` is then that of the
-  // flow. Both share a record: set both together.
+  // `by_value`: the other rule of this namespace and flow id; `rule` is then that of the flow. Set
+  // both together.
   void RuleSet(const RuleEntry& rule, const RuleEntry* by_value = nullptr);
   void RuleRemoved(std::string_view name_space, FlowId flow);
   void HistoryAdded(std::span<const HistoryEntry> block);  // REQUIRES: a HistoryBlock.
@@ -47,8 +45,7 @@ class CommitBatch {
   // Every live deadline is >= `deadline_ms`.
   void WatermarkRaised(int64_t deadline_ms);
 
-  // Ends the batch; it is a SealedBatch from now on. `term`: of this writer of the ledger.
-  // REQUIRES: not sealed yet. Nothing may be appended after it.
+  // Nothing may be appended after it. `term`: of this writer of the ledger. REQUIRES: !sealed().
   void Sealed(const Seal& seal, uint64_t term = 0);
 
   bool empty() const { return records_ == 0; }
@@ -67,11 +64,10 @@ class CommitBatch {
   uint32_t due() const { return due_; }
   void CountDue() { ++due_; }
 
-  // Empty and unsealed. Keeps the buffer, unless it is huge.
+  // Keeps the buffer, unless it is huge.
   void Clear();
 
  private:
-  // In the layout of `kind`. `key`: empty for kMeta.
   void Put(const EntityKind& kind, std::string_view key, std::string_view value);
   void Delete(const EntityKind& kind, std::string_view key);
   void Begin(RecordType type);

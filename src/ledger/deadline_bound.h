@@ -6,8 +6,7 @@
 
 namespace nowcalls::ledger {
 
-// Ledger-clock milliseconds, a million years. Rules make smaller deadlines, so a ledger with a
-// greater one is damaged (FORMAT.md).
+// Ledger-clock milliseconds, a million years. No rule makes a greater deadline (FORMAT.md).
 inline constexpr int64_t kDeadlineMsEnd = int64_t{1} << 55;
 
 }  // namespace nowcalls::ledger

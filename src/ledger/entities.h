@@ -15,18 +15,16 @@
 
 namespace nowcalls::ledger {
 
-// A server's first batch raises earlier versions.
 inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kFormatVersionMin = 1;
 
-// Written at formatting, and when the version is raised.
 struct Format {
   uint32_t version = kFormatVersion;
   std::array<uint64_t, 2> token_id_key{};  // Keys the permutation from fences to token ids.
   int64_t created_wall_ms = 0;
 };
 
-// Location of a live token: family and both halves of the key.
+// Where a live token lies.
 struct TokenKey {
   Family family = Family::kTokensShort;
   int64_t deadline_ms = 0;
@@ -35,7 +33,7 @@ struct TokenKey {
   auto operator<=>(const TokenKey&) const = default;
 };
 
-// One live token. Times are ledger-clock milliseconds.
+// Times are ledger-clock milliseconds.
 struct Token {
   TokenKey key;
   FlowId flow;
@@ -82,8 +80,7 @@ enum class RuleState : uint8_t {
 
 constexpr bool IsInForce(RuleState state) { return state != RuleState::kRemoved; }
 
-// Every flow with live tokens has a rule of their kind: of the flow, or by value. A namespace has
-// at most one of each kind a flow id.
+// Every flow with live tokens has a rule of their kind. A flow id has at most one of each kind.
 struct RuleEntry {
   std::string name_space;
   FlowId flow;
@@ -131,7 +128,7 @@ struct Watermark {
 // Token ids end at 2^63 - 1; the rest is room for skipped numbers.
 inline constexpr uint64_t kFenceMax = uint64_t{1} << 62;
 
-// Ends every batch. Recovery compares the sums with the live tokens found.
+// Ends every batch.
 struct Seal {
   uint64_t batch_number = 0;  // Consecutive from 1.
   uint64_t next_fence = 1;    // Above every number of a grant or a session; <= kFenceMax.

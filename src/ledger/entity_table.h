@@ -1,6 +1,6 @@
-// The kinds of entities of a ledger, a row each. Commit batches, loading and tools follow it.
+// The kinds of entities of a ledger, a row each.
 //
-// Thread: any; pure.
+// Thread: any.
 #ifndef NOWCALLS_LEDGER_ENTITY_TABLE_H_
 #define NOWCALLS_LEDGER_ENTITY_TABLE_H_
 
@@ -33,8 +33,8 @@ struct Field {
 struct EntityKind {
   std::string_view name;  // For people.
   Family family;          // Of tokens the first of three.
-  // Records that put and delete it. None: nothing deletes meta records, and tokens, which move
-  // between families, have records of their own (apply_records.cc).
+  // Records that put and delete it. None: nothing deletes meta records; tokens have records of
+  // their own (apply_records.cc).
   std::optional<RecordType> put{};
   std::optional<RecordType> deleted{};
   std::string_view meta_key{};  // Of kMeta: the key, which no record repeats.

@@ -43,13 +43,11 @@ class EntityVisitor {
  public:
   virtual ~EntityVisitor() = default;
 
-  // `entity` lasts for the call. A failure ends the visit with it. Who must miss no kind calls
-  // std::visit with an overload for each: a new kind then does not compile.
+  // `entity` lasts for the call. A failure ends the visit with it.
   virtual Status OnEntity(const Entity& entity) = 0;
-  // Ends the visit by default; a verifier may return Ok to go on.
+  // After Ok the visit goes on.
   virtual Status OnBadRecord(const BadRecord& record) { return record.WithPlace(); }
-  // `family` is damaged; its later records are not shown. Ends the visit by default; after Ok the
-  // next family follows.
+  // `family` is damaged; its later records are not shown. After Ok the next family follows.
   virtual Status OnUnreadable(Family /*family*/, Status what) { return what; }
 };
 

@@ -63,7 +63,7 @@ constexpr bool IsTokenFamily(Family family) {
   return family >= Family::kTokensShort && family <= Family::kTokensLong;
 }
 
-// Tokens of like lifetime share a family (README, decision 9).
+// Tokens of like lifetime share a family (README, decision 6).
 constexpr Family FamilyForHold(int64_t hold_ms) {
   if (hold_ms <= kShortHoldMs) return Family::kTokensShort;
   if (hold_ms <= kMediumHoldMs) return Family::kTokensMedium;

@@ -1,11 +1,11 @@
 // The fence at which a ledger goes on when the number of grants is unknown: boots, restores,
 // repairs, new ledgers.
 //
-// Thread: any; pure. Fences are counts, times are milliseconds of the wall clock since the Unix
-// epoch. Results saturate at kFenceMax.
+// Thread: any. Fences are counts, times are milliseconds of the wall clock since the Unix epoch.
+// Results saturate at kFenceMax.
 //
-// Principle: fences of every ledger stay below FenceLine, which rises four times as fast as the
-// quickest server grants. A boot never crosses the line; restore and repair go on exactly there.
+// Fences of every ledger stay below FenceLine, which rises four times as fast as the quickest
+// server grants (README, decision 4).
 //
 // Not covered: a wall clock behind at a restore, ahead at an earlier one, or set back by a boot.
 #ifndef NOWCALLS_LEDGER_FENCE_LINE_H_
@@ -21,12 +21,12 @@ namespace nowcalls::ledger {
 // 2026-01-01T00:00:00Z. A wall clock before it is wrong.
 inline constexpr int64_t kFenceLineFromMs = 1'767'225'600'000;
 
-// 8.2 million a second, 2^47.9 a year. The line crosses 2^53, the integers of JSON, in November
+// 8.2 million a second, 2^47.9 a year: the line crosses 2^53, the integers of JSON, in November
 // 2060.
 inline constexpr uint64_t kFencesPerMs = uint64_t{1} << 13;
 
-// Nine minutes at two million grants a second; the kernel holds back tens of seconds.
-// 2^53 is enough for 2^23 boots.
+// Nine minutes at two million grants a second; the kernel holds back tens of seconds. 2^53 is
+// enough for 2^23 boots.
 inline constexpr uint64_t kFencesSkippedByBoot = uint64_t{1} << 30;
 
 // Six days at two million grants a second.
@@ -46,16 +46,16 @@ constexpr uint64_t FenceLine(int64_t wall_ms) {
   return wall_ms <= kFenceLineFromMs ? 0 : FencesIn(wall_ms - kFenceLineFromMs);
 }
 
-// The next fence after a boot that may have lost the last batches. `next`: the ledger's next fence.
-// Skips kFencesSkippedByBoot, but stops at the line. A ledger beyond the line skips in full.
+// After a boot that may have lost the last batches. `next`: the ledger's next fence. Skips
+// kFencesSkippedByBoot, but from below the line no further than the line.
 constexpr uint64_t FenceAfterBoot(uint64_t next, int64_t now_wall_ms) {
   const uint64_t skipped = FenceSum(std::min(next, kFenceMax), kFencesSkippedByBoot);
   const uint64_t line = FenceLine(now_wall_ms);
   return next <= line ? std::min(skipped, line) : skipped;
 }
 
-// The next fence after batches were lost on the same boot. `since_ms`: age of the last clock mark;
-// older batches are safe. Skips half of the line's rise: a ledger below the line stays below.
+// After batches were lost on the same boot. `since_ms`: age of the last clock mark; older batches
+// are safe. Skips half of the line's rise: a ledger below the line stays below.
 constexpr uint64_t FenceAfterLoss(uint64_t next, int64_t since_ms) {
   const uint64_t lost = FencesIn(std::max<int64_t>(0, since_ms) + 1) / 2;
   return FenceSum(std::min(next, kFenceMax), lost);
@@ -65,9 +65,8 @@ constexpr bool WallClockIsPlausible(int64_t seen_wall_ms, int64_t now_wall_ms) {
   return now_wall_ms >= kFenceLineFromMs && now_wall_ms >= seen_wall_ms;
 }
 
-// The first fence of a ledger made from a backup or from ruins. `next`: the first fence not found;
-// `seen_wall_ms`: time of that finding, `now_wall_ms` if unknown. Result: max(line, next +
-// FencesIn(gap)); plus kFencesSkippedBlindly if a clock was wrong (next > line, time went back).
+// For a ledger made from a backup or from ruins (FORMAT.md, Backups). `next`: the first fence not
+// found; `seen_wall_ms`: time of that finding, `now_wall_ms` if unknown.
 constexpr uint64_t FenceAfterGap(uint64_t next, int64_t seen_wall_ms, int64_t now_wall_ms) {
   const uint64_t line = FenceLine(now_wall_ms);
   const bool blind = !WallClockIsPlausible(seen_wall_ms, now_wall_ms) || next > line;

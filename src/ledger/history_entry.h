@@ -1,8 +1,6 @@
-// HistoryEntry: the end of a token that IsKeptInHistory, for operators.
+// HistoryEntry: the end of a token that IsKeptInHistory, for operators (FORMAT.md).
 //
-// Thread: any. Sequences are consecutive. A row holds a block: entries of one batch, at most
-// kHistoryBlockMax. The history is bounded; drops take the oldest block whole. Layout and example:
-// FORMAT.md.
+// Thread: any. A row holds a block, with entries of one batch.
 #ifndef NOWCALLS_LEDGER_HISTORY_ENTRY_H_
 #define NOWCALLS_LEDGER_HISTORY_ENTRY_H_
 
@@ -22,7 +20,6 @@
 
 namespace nowcalls::ledger {
 
-// Not timely releases of successful calls, nor cancelled acquires.
 constexpr bool IsKeptInHistory(EndReason reason, CallOutcome outcome = CallOutcome::kOk) {
   if (reason == EndReason::kReleased) return outcome != CallOutcome::kOk;
   return reason != EndReason::kCancelled;
@@ -63,15 +60,12 @@ constexpr size_t HistoryFixedBytes(size_t entries) { return (entries == 1 ? 1 : 
 // Bytes of an entry's texts, parameter and marked fields.
 size_t HistoryTextBytes(const HistoryEntry& entry);
 
-// sequence:be64 of the first entry; sorts from old to new.
+// Of the first entry; sorts from old to new.
 std::string EncodeHistoryKey(uint64_t sequence);
 Result<uint64_t> DecodeHistoryKey(std::string_view key);
 
-// version 1 | entry
-// version 2 | count:be16 | entries
-// version 3 | count:be16 | entries, each with its parameter (param_codec.h); if any has one
-// version 4 | count:be16 | entries, each with marks; if any has an instance or an outcome
-// FORMAT.md lists the fields. REQUIRES: a block within the decoder's ranges.
+// In the first of FORMAT.md's layouts that has room for all fields. REQUIRES: a block within the
+// decoder's ranges.
 std::string EncodeHistoryValue(std::span<const HistoryEntry> block);
 // kCorruption, naming the field. CheckHistory makes no entries.
 Status CheckHistory(std::string_view key, std::string_view value);

@@ -1,7 +1,6 @@
 // The record of a namespace as bytes: the source of its active rules.
 //
-// Thread: any; pure. Lies in family `rules` in front of the namespace's rules. Errors as in
-// codec.h; layout in FORMAT.md, examples in data/golden/ledger_values.hex.
+// Thread: any. Errors as in codec.h; layout in FORMAT.md.
 #ifndef NOWCALLS_LEDGER_NAMESPACE_CODEC_H_
 #define NOWCALLS_LEDGER_NAMESPACE_CODEC_H_
 
@@ -16,12 +15,12 @@ namespace nowcalls::ledger {
 // Tells a namespace's key from a rule's: its flow is 0.
 bool IsNamespaceKey(std::string_view key);
 
-// namespace | 0x00 | 0: be64. REQUIRES: 1..kNamespaceBytesMax bytes without a NUL.
+// REQUIRES: 1..kNamespaceBytesMax bytes without a NUL.
 std::string EncodeNamespaceKey(std::string_view name_space);
 // The view points into `key`.
 Result<std::string_view> DecodeNamespaceKey(std::string_view key);
 
-// version | size of the source: be16 | source. REQUIRES: 1..kRuleSourceBytesMax bytes.
+// REQUIRES: 1..kRuleSourceBytesMax bytes.
 std::string EncodeNamespaceValue(std::string_view source);
 Result<NamespaceEntry> DecodeNamespace(std::string_view key, std::string_view value);
 

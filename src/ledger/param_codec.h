@@ -1,6 +1,6 @@
-// The parameter of a token as bytes: type | size:be16 | bytes.
+// The parameter of a token as bytes (FORMAT.md).
 //
-// Thread: any; pure. Layout: FORMAT.md; examples: data/golden/ledger_values.hex.
+// Thread: any.
 #ifndef NOWCALLS_LEDGER_PARAM_CODEC_H_
 #define NOWCALLS_LEDGER_PARAM_CODEC_H_
 
@@ -18,7 +18,7 @@ inline constexpr size_t kParamCodedBytesMax = kParamHeadBytes + kParamBytesMax;
 // In place of a type: no parameter.
 inline constexpr uint8_t kNoParamType = 0xff;
 
-// Why a ledger cannot hold the parameter; nullptr: it can. Texts hold no zero bytes.
+// Why a ledger cannot hold the parameter; nullptr: it can.
 const char* ParamProblem(const Param& param);
 
 inline size_t ParamCodedBytes(const Param& param) { return kParamHeadBytes + param.bytes.size(); }

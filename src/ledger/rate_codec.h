@@ -1,7 +1,6 @@
 // A bucket of a flow's window of calls a second, as bytes.
 //
-// Thread: any; pure. Errors as in codec.h; layout in FORMAT.md, examples in
-// data/golden/ledger_values.hex.
+// Thread: any. Errors as in codec.h; layout in FORMAT.md.
 #ifndef NOWCALLS_LEDGER_RATE_CODEC_H_
 #define NOWCALLS_LEDGER_RATE_CODEC_H_
 
@@ -17,11 +16,10 @@ namespace nowcalls::ledger {
 inline constexpr size_t kRateKeyBytes = 16;
 inline constexpr size_t kRateValueBytes = 17;
 
-// flow:be64 | begin_ms:be64; a flow's buckets lie together, oldest first.
+// A flow's buckets lie together, oldest first.
 void EncodeRateKey(const RateKey& key, char out[kRateKeyBytes]);
 Result<RateKey> DecodeRateKey(std::string_view key);
 
-// version | passed:be64 | lent:be64
 void EncodeRateValue(const RateBucket& bucket, char out[kRateValueBytes]);
 Result<RateBucket> DecodeRate(std::string_view key, std::string_view value);
 

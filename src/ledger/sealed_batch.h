@@ -1,7 +1,6 @@
-// SealedBatch: a commit batch as anybody can keep or send it: number, term, sum and records.
+// SealedBatch: a commit batch as anybody can keep or send it (FORMAT.md).
 //
-// Thread: any. A view of a sealed CommitBatch or of a log's bytes. FORMAT.md has the layout,
-// data/golden/ledger_records.hex an example.
+// Thread: any. A view of a sealed CommitBatch or of a log's bytes.
 #ifndef NOWCALLS_LEDGER_SEALED_BATCH_H_
 #define NOWCALLS_LEDGER_SEALED_BATCH_H_
 
@@ -40,8 +39,8 @@ class SealedBatch {
   std::string_view bytes_;
 };
 
-// Writes the header of `bytes`, whose first kSealedBatchHeaderBytes are room for it and whose rest
-// are the records of batch `number`. REQUIRES: `size` of the whole is at most 2^32 - 1.
+// Writes the header into `bytes`, before the records of batch `number`. `size`: of the whole, at
+// most 2^32 - 1.
 void SealBytes(uint64_t number, uint64_t term, char* bytes, size_t size);
 
 }  // namespace nowcalls::ledger

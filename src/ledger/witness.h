@@ -1,7 +1,6 @@
 // The witness: a record of the ledger's end apart from the ledger, so that a lost end is noticed.
 //
-// Thread: any; pure. The file `witness` has two slots of kWitnessSlotBytes, kWitnessSlotStride
-// apart, written in turns: a power cut leaves one sound. Layout and example: FORMAT.md.
+// Thread: any. Layout: FORMAT.md.
 #ifndef NOWCALLS_LEDGER_WITNESS_H_
 #define NOWCALLS_LEDGER_WITNESS_H_
 
@@ -36,7 +35,7 @@ struct Witness {
 };
 
 std::string EncodeWitnessSlot(const Witness& witness);
-// nullopt: never written, damaged, or of an unknown version. Version 1 ends behind manifest_bytes.
+// nullopt: never written, damaged, or of an unknown version.
 std::optional<Witness> DecodeWitnessSlot(std::string_view bytes);
 
 struct WitnessFound {

@@ -1,8 +1,7 @@
 // Front: a session for the threads of a program. A derived class moves its bytes.
 //
-// Thread: any, for all public members. One thread, the loop, runs callbacks; others ask calls under
-// the mutex. User closures are called and destroyed without the mutex. In a forked child all
-// members return at once.
+// Thread: any, for all public members. One, the loop, runs callbacks. User closures are called and
+// destroyed without the mutex. In a forked child all members return at once.
 #ifndef NOWCALLS_LIBRARY_FRONT_H_
 #define NOWCALLS_LIBRARY_FRONT_H_
 
@@ -38,7 +37,7 @@ class Front : public std::enable_shared_from_this<Front> {
                     std::function<void(Passed)> done);
   Permit Adopt(TokenId token, FlowId flow, KeepMode keep);
   bool OnLoopThread() const { return loop_id_.load() == std::this_thread::get_id(); }
-  // Whether this process is a fork of the front's.
+  // This process is a fork of the front's.
   bool inherited() const { return ForkCount() != forks_; }
   Status WaitConnected(Milliseconds timeout);
   ClientStats stats() const;
@@ -62,20 +61,18 @@ class Front : public std::enable_shared_from_this<Front> {
 
  protected:
   using Lock = std::unique_lock<std::mutex>;
-  // A thread that awaits its answer.
   struct Waiter {
     std::condition_variable changed;
     bool told = false;
     bool patient = false;  // It has waited for long enough to wait in its sleep.
   };
 
-  // Starts the loop, a thread that runs RunLoop until stopping(). kUnavailable: no thread.
+  // Starts a thread, the loop, for RunLoop until stopping(). kUnavailable: no thread.
   Status StartLoop();
   virtual void RunLoop() = 0;
-  // Sends the session's output without blocking. Any thread, with the mutex. `waits`: WaitFor
-  // follows.
+  // Without blocking. Any thread, with the mutex, as the next. `waits`: WaitFor follows.
   virtual void Flush(bool waits) = 0;
-  // Ends the loop's sleep. Any thread, with the mutex.
+  // Ends the loop's sleep.
   virtual void Wake() = 0;
 
   // Waits for a while or for waiter->changed. The mutex is free meanwhile.
@@ -86,7 +83,7 @@ class Front : public std::enable_shared_from_this<Front> {
   bool stopping() const { return stopping_; }
   // Runs callbacks without the mutex. False: none.
   bool Deliver(Lock* lock);
-  // Until when the loop may sleep. Awake follows the sleep.
+  // Awake follows the sleep.
   int64_t SleepUntil(int64_t now_ms);
   void Awake() { sleeping_ = false; }
   // After Received: wakes waiting threads, and the loop if it would oversleep.

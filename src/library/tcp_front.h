@@ -1,7 +1,6 @@
 // TcpFront: a session over TCP.
 //
-// Thread: the loop polls the socket and an eventfd. Each dial, with its handshake, has a thread.
-// Asking threads send, waiting threads read for a while.
+// Thread: as Front.
 #ifndef NOWCALLS_LIBRARY_TCP_FRONT_H_
 #define NOWCALLS_LIBRARY_TCP_FRONT_H_
 
@@ -24,7 +23,7 @@ class TcpFront final : public Front {
   static Result<std::shared_ptr<TcpFront>> Start(const ClientOptions& options);
 
  private:
-  // An eventfd and a dial's result. Outlives the front during a dial.
+  // Outlives the front during a dial.
   struct Doorbell {
     ~Doorbell();
     void Ring() const;

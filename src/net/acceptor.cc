@@ -33,9 +33,9 @@ Acceptor::Outcome Acceptor::Accept(int listening) {
   error_ = std::generic_category().message(error);
   if (error != EMFILE && error != ENFILE) return Outcome::kFailed;
   if (spare_fd_ < 0) return Outcome::kExhausted;
-  // Accepted and closed, the peer learns at once that it is not served. Another thread may take the
-  // descriptor in between; then the peer waits. The system looks for a descriptor first, so there
-  // may be no peer at all.
+  // The spare descriptor is given up to accept and close the peer, which learns at once that it is
+  // not served. Another thread may take the descriptor in between; then the peer waits. The system
+  // looks for a descriptor first, so there may be no peer at all.
   close(spare_fd_);
   const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
   if (fd >= 0) close(fd);

@@ -1,6 +1,6 @@
 // Acceptor: accepts connections, also while the process has no descriptor left.
 //
-// Thread: one at a time. A spare descriptor is given up to accept and close the waiting peer.
+// Thread: one at a time.
 #ifndef NOWCALLS_NET_ACCEPTOR_H_
 #define NOWCALLS_NET_ACCEPTOR_H_
 

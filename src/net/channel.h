@@ -37,7 +37,7 @@ class Channel {
 
   // Why the channel failed, for a person.
   virtual std::string error() const = 0;
-  // It failed since the peer does not let the certificate of this end in, or asks for one.
+  // It failed since the peer does not let this end's certificate in, or asks for one.
   virtual bool denied() const { return false; }
 
   // True: no byte of a protocol has passed yet, nor can it.

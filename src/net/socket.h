@@ -51,7 +51,6 @@ class Socket {
   // TLS 1.3 tells it behind the handshake. *bytes has the bytes before.
   Status ReceiveNow(std::string* bytes);
   int fd() const { return fd_; }
-  // Nobody on the way reads the bytes.
   bool encrypted() const { return channel_->encrypted(); }
   // Ends the connection and every wait for it. The descriptor stays.
   void Shutdown() const;

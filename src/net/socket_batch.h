@@ -1,7 +1,6 @@
 // SocketBatch: many receives or sends with one system call (io_uring).
 //
-// Thread: one at a time. No call waits. Without io_uring (kernel.io_uring_disabled, containers, no
-// memory) each is a system call of its own.
+// Thread: one at a time. No call waits. Without io_uring each is a system call of its own.
 #ifndef NOWCALLS_NET_SOCKET_BATCH_H_
 #define NOWCALLS_NET_SOCKET_BATCH_H_
 
@@ -14,7 +13,7 @@
 
 namespace nowcalls::net {
 
-// As recv(2) and send(2), never waiting. A send may take only some of the bytes.
+// As recv(2) and send(2).
 struct SocketReceive {
   int fd = -1;
   char* to = nullptr;

@@ -1,7 +1,7 @@
 // TLS on both sides, by OpenSSL; channels do no I/O.
 //
-// Thread: contexts any, immutable; a channel as channel.h says. TLS 1.3, 1.2 by choice; no tickets,
-// no session cache, no renegotiation: each connection shows its certificate.
+// Thread: contexts any, immutable; a channel as channel.h says. TLS 1.3, 1.2 by choice. Each
+// connection shows its certificate (README, decision 5).
 #ifndef NOWCALLS_NET_TLS_H_
 #define NOWCALLS_NET_TLS_H_
 
@@ -28,8 +28,8 @@ struct TlsServerFiles {
 
 class TlsServer {
  public:
-  // kInvalidArgument: which file, and what is wrong with it (no PEM, key of another certificate
-  // ...). kIoError: a file cannot be read. A certificate that has ended is loaded.
+  // kInvalidArgument: which file, and what is wrong with it. kIoError: a file cannot be read. A
+  // certificate that has ended is loaded.
   static Result<std::shared_ptr<const TlsServer>> Load(const TlsServerFiles& files);
   ~TlsServer();
 

@@ -1,7 +1,6 @@
 // TlsChannel: one connection of TLS, on either side.
 //
-// Thread: one at a time. OpenSSL reads and writes the views of the call that is under way, so an
-// idle channel has no buffers. A handshake takes kHandshakeBytesMax at most.
+// Thread: one at a time. A handshake takes kHandshakeBytesMax at most.
 #ifndef NOWCALLS_NET_TLS_CHANNEL_H_
 #define NOWCALLS_NET_TLS_CHANNEL_H_
 

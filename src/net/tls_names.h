@@ -11,8 +11,7 @@
 
 namespace nowcalls::net {
 
-// The first URI name, else the first DNS name, else the only common name. Empty: there is none, or
-// it has a NUL, other bytes that do not print, or more than kProvenNameBytesMax.
+// As decision 6 of the README says. Empty: there is none, or it has more than kProvenNameBytesMax.
 inline constexpr size_t kProvenNameBytesMax = 2048;
 std::string ProvenNameOf(const X509* certificate);
 

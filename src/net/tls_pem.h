@@ -1,7 +1,6 @@
 // PEM files of certificates and keys.
 //
-// Thread: any; blocking, but not on pipes. Errors name the file. kIoError: it cannot be read.
-// kInvalidArgument: what is wrong with it.
+// Thread: any; blocking, but not on pipes. kIoError and kInvalidArgument name the file.
 #ifndef NOWCALLS_NET_TLS_PEM_H_
 #define NOWCALLS_NET_TLS_PEM_H_
 

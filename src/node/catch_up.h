@@ -35,8 +35,8 @@ class CatchUp {
       until_ = now + kHoldMsMax;
       return holding_;
     }
-    // Neither a stall nor a late turn takes from the limit. A late turn costs kLateMs all the same,
-    // or a loop that is late at each turn would never come to its end.
+    // A stall takes nothing from the limit. A late turn takes kLateMs, or a loop that is late at
+    // each turn would never come to its end.
     if (stalled) {
       until_ = until_ + passed_ms;
     } else if (late) {

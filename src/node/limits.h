@@ -8,7 +8,7 @@
 
 namespace nowcalls::node {
 
-// The longest sleep. A suspended machine stops the loop's timers, not the ledger clock.
+// The longest sleep: a suspended machine stops timers, not the ledger clock.
 inline constexpr int64_t kSleepMsMax = 5'000;
 // While input waits for a commit.
 inline constexpr int64_t kHeldPollMs = 10;

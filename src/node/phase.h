@@ -1,11 +1,6 @@
-// Phase: what a node is doing in its life.
+// Phase: what a node is doing in its life (README).
 //
-//   standby -> recovering -> leading -> answering, disconnecting, closing, closed
-//      ^                        |
-//      +------ deposed <--------+
-//
-// Thread: any. Standby has the first two (standby.h), Turn the others (turn.h). A node whose log
-// has no claim leads as soon as it has recovered, and is never deposed.
+// Thread: any. A node whose log has no claim leads once it has recovered, and is never deposed.
 #ifndef NOWCALLS_NODE_PHASE_H_
 #define NOWCALLS_NODE_PHASE_H_
 

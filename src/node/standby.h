@@ -1,10 +1,9 @@
-// Standby: a node before it leads. It follows the log of another writer until it has the claim.
+// Standby: a node before it leads.
 //
 // Thread: the writer of the tables.
 //
-// Order: Follow, now and then; after a claim TakeOver, and Follow again until it has reached the
-// end of the log. Is phase() still kRecovering then, a start follows: recovery::Recover, with the
-// term in its options. A deposed node begins with a new Standby on the same log and tables.
+// Order: Follow, now and then; after a claim TakeOver, and Follow again until the end of the log.
+// Is phase() still kRecovering then, recovery::Recover follows, with the term in its options.
 #ifndef NOWCALLS_NODE_STANDBY_H_
 #define NOWCALLS_NODE_STANDBY_H_
 

@@ -1,10 +1,9 @@
 // Turn: what a node does in each turn of its loop.
 //
-// Thread: that of the engine. No I/O, no clock of its own.
+// Thread: the engine's.
 //
-// Order: the driver tells the engine and Turn what happened (bytes, connections, a durable batch, a
-// finished scan), calls Run, and sleeps. After a failed commit the driver ends the node; OnDeposed
-// tells of another writer's claim.
+// Order: the driver tells engine and Turn what happened, calls Run, and sleeps. After a failed
+// commit the driver ends the node.
 #ifndef NOWCALLS_NODE_TURN_H_
 #define NOWCALLS_NODE_TURN_H_
 
@@ -23,14 +22,13 @@
 
 namespace nowcalls::node {
 
-// What a turn has done by its driver. Only Commit and CloseStore may call the turn back, with
-// OnDeposed and OnClosed.
+// The driver's part. Only Commit and CloseStore may call back, OnDeposed and OnClosed.
 class Io {
  public:
   virtual ~Io() = default;
 
-  // Commits a sealed batch, unchanged until durable. True: it is durable. False: Turn::OnDurable or
-  // OnDeposed follows. `at_once`: it may block.
+  // `batch` is unchanged until durable. True: it is. False: Turn::OnDurable or OnDeposed follows.
+  // `at_once`: it may block.
   virtual bool Commit(const ledger::CommitBatch& batch, bool at_once) = 0;
   // Turn::OnScanned follows. At most one scan is under way.
   virtual void Scan(const ledger::ScanRequest& request) = 0;
@@ -51,7 +49,7 @@ class Io {
   virtual void CloseStore() = 0;             // Turn::OnClosed follows, perhaps within the call.
   virtual void EndIsLate() = 0;              // After kEndMsMax. It may not return.
 
-  // Deposed: closes all connections at once, without another byte. Only where the log has a claim.
+  // Deposed: closes all connections without another byte. Only where the log has a claim.
   virtual void Abandon();
 };
 
@@ -68,12 +66,11 @@ class Turn {
   // Begins the end. The driver reads and accepts no more. REQUIRES: !ending().
   void End();
   void OnClosed();
-  // Another writer has the claim. Nothing that waits leaves; the engine is not called any more.
-  // When the call and Run have returned, the driver drops core, engine and turn, and goes on with a
-  // Standby.
+  // Another writer has the claim: nothing that waits leaves. When this and Run have returned, the
+  // driver drops core, engine and turn, and begins a Standby on the same log and tables.
   void OnDeposed();
 
-  // Returns the longest sleep, ms; 0 when closed or deposed.
+  // The longest sleep, ms; 0 when closed or deposed.
   int64_t Run();
 
   // Before the first Run: commits all, through an Io that commits at once.

@@ -20,7 +20,7 @@ namespace nowcalls::server {
 
 class Additions {
  public:
-  // `of_program`: none is added by the program nowcalls-server itself.
+  // `of_program`: none in nowcalls-server itself.
   explicit Additions(ServerAdditions of_program) : of_program_(std::move(of_program)) {}
   Additions(const Additions&) = delete;
   Additions& operator=(const Additions&) = delete;

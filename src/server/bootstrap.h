@@ -28,13 +28,12 @@ struct ServeOptions {
   backup::CopyVerifier verify = VerifyInChild;
 };
 
-// Serves until a signal. Returns the exit code; logs the reason unless 0. `read_again`, on a worker
-// thread: the configuration now.
+// Serves until a signal. Returns the exit code; logs the reason unless 0. `read_again`: the
+// configuration now, on a worker thread.
 int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
           std::vector<LoadedRuleFile> rules, const ServeOptions& options);
 
-// kExitUsage: the operator's mistake. kExitCorruption: damage. kExitIoError: the system refused a
-// call.
+// As base/exit_codes.h says.
 int ExitCodeOf(const Status& failure);
 
 }  // namespace nowcalls::server

@@ -52,7 +52,8 @@ Result<OldFile> ReadOld(const std::string& path) {
   char text[kTextBytesMax + 1];
   const ssize_t size = pread(fd, text, sizeof(text), 0);
   const Status failed = size < 0 ? PortFileFailed("read", path) : Status::Ok();
-  // A file system without locks says nothing; then the file counts as left behind.
+  // Of a living server: to replace it would misdirect scripts. A file system without locks says
+  // nothing; then the file counts as left behind.
   const bool in_use = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);
   if (size < 0) return failed;

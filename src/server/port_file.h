@@ -2,8 +2,8 @@
 //
 // Thread: one at a time. Order: Prepare with the ledger's lock and the address, before the ledger
 // is touched; Write when the server serves; Remove before the lock is given up. Locked (flock)
-// while its server lives. Replaces and removes only a regular file that is empty or has a port;
-// follows no symbolic links.
+// while its server lives. Replaces and removes only a regular file, not a link, that is empty or
+// has a port.
 #ifndef NOWCALLS_SERVER_PORT_FILE_H_
 #define NOWCALLS_SERVER_PORT_FILE_H_
 
@@ -28,8 +28,7 @@ class PortFile {
   Status Prepare();
   // Errors as of Prepare. Readers see all of the file or none.
   Status Write(uint16_t port);
-  // Any thread. kInvalidArgument: a client's `path` has the name of the port file or of its
-  // precursor.
+  // Any thread. kInvalidArgument: `path` has the name of the port file or of its precursor.
   Status CheckIsNot(const std::string& path) const;
   // Removes Write's file, unless another server replaced it.
   void Remove();

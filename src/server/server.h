@@ -1,7 +1,6 @@
 // Server: drives the engine with libuv, sockets and worker threads.
 //
-// Thread: loop (that of Start and Run), beside commit, scan and backup threads. node::Turn runs
-// once before the loop sleeps.
+// Thread: loop, that of Start and Run.
 //
 // Run returns after a signal, once all is closed. Otherwise the process ends: exit code 74 after a
 // failed commit, sync or scan; 1 at a second signal, which loses nothing acknowledged; 0 if a look
@@ -48,14 +47,13 @@ namespace nowcalls::server {
 struct ConfigAgain {
   ServerConfig at_start;     // As it was read, before the start adapted it to the machine.
   ConfigWatch::Read read{};  // On a worker thread; empty: it is not.
-  // Sets the mark of a nearly full disk.
   std::function<void(uint64_t bytes)> set_nearly_full = [](uint64_t) {};
 };
 
 class Server final : public engine::Driver, private node::Io {
  public:
-  // `ledger`, `clock`, `store`, `board` and `additions` outlive the server. `make_backup` runs on
-  // the backup thread, `close_store` on the commit thread. `tls`: of LoadTls.
+  // Pointers outlive the server. `make_backup` runs on the backup thread, `close_store` on the
+  // commit thread. `tls`: of LoadTls.
   Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
          const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
          std::function<Status()> close_store, web::Board* board, ConfigAgain again,
@@ -68,7 +66,7 @@ class Server final : public engine::Driver, private node::Io {
   // Start.
   Status PutRulesInForce(std::vector<LoadedRuleFile> files);
 
-  // The principals of the access file; nullptr: there is none. REQUIRES: before Start.
+  // nullptr: there is no access file. REQUIRES: before Start.
   void PutAccessInForce(AccessListPtr list) { access_.PutInForce(std::move(list)); }
 
   // As TlsPort::WhenReplaced. REQUIRES: before Start.
@@ -83,7 +81,7 @@ class Server final : public engine::Driver, private node::Io {
   // Handles signals and accepts, once Run runs.
   void Start(std::vector<std::unique_ptr<Listener>> listeners);
 
-  // Returns when a signal asked for the end and all is closed. REQUIRES: Start.
+  // REQUIRES: Start.
   void Run();
 
   // engine::Driver.

@@ -19,10 +19,9 @@ class ServiceManager {
 
   void Ready() const;
   void Stopping() const;
-  // Once a turn. With WatchdogSec= systemd hears twice in that time, and restarts a loop that
-  // stands still.
+  // Once a turn. With WatchdogSec= systemd hears twice in that time.
   void Alive(Instant now);
-  // When Alive has something to tell; kNever: no watchdog.
+  // kNever: no watchdog.
   Instant NextAlive() const { return next_; }
 
  private:

@@ -1,7 +1,6 @@
 // Log: the batches of a ledger in their order.
 //
-// Thread: the writer, one thread at a time; Read and MayLackBatches before there is one. It never
-// looks into the records of a batch.
+// Thread: the writer, one thread at a time; Read and MayLackBatches before there is one.
 #ifndef NOWCALLS_STORE_LOG_H_
 #define NOWCALLS_STORE_LOG_H_
 
@@ -20,9 +19,9 @@ class Log {
   virtual ~Log() = default;
 
   // Puts `batch` behind the last one and, as the durability asks, makes it durable. After a failure
-  // no batch is taken any more: whether this one survives is unknown, and only recovery may decide.
+  // no batch is taken any more: only recovery may decide whether this one survives.
   // kInvalidArgument: its number is not the next one. kFailedPrecondition: another writer has
-  // claimed the log, and this one is deposed.
+  // claimed the log.
   virtual Status Append(const ledger::SealedBatch& batch) = 0;
 
   // Makes durable what was appended without syncing.
@@ -35,8 +34,7 @@ class Log {
   // The batches up to `number` are durable in tables, so the log may forget them.
   virtual Status Trim(uint64_t number) = 0;
 
-  // Whether answered batches may be missing, although the machine was not booted since. A disk may
-  // lose unsynced batches; logs need not show it.
+  // Whether answered batches may be missing, although the machine was not booted since.
   virtual bool MayLackBatches() const { return false; }
 };
 

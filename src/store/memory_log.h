@@ -1,4 +1,4 @@
-// MemoryLog: the bytes of batches in memory, for tests, the simulator and services without a disk.
+// MemoryLog: the bytes of batches in memory.
 //
 // Thread: any, one call at a time.
 #ifndef NOWCALLS_STORE_MEMORY_LOG_H_

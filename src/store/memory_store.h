@@ -1,4 +1,4 @@
-// MemoryStore: MemoryLog and MemoryTables as one store, for tests and services without a disk.
+// MemoryStore: MemoryLog and MemoryTables as one store, for services without a disk.
 //
 // Thread: any, one call at a time.
 #ifndef NOWCALLS_STORE_MEMORY_STORE_H_

@@ -1,4 +1,4 @@
-// MemoryTables: a ledger in ordered maps, for tests, the simulator and services without a disk.
+// MemoryTables: a ledger in ordered maps.
 //
 // Thread: any, one call at a time. Same order and scans as RocksStore. SingleDelete of an absent
 // key is a CHECK failure here.

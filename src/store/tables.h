@@ -16,7 +16,7 @@ namespace nowcalls::store {
 
 class Tables : public LedgerSource {
  public:
-  // The number of the last batch that was applied; 0: none. Recovery goes on behind it.
+  // The number of the last batch that was applied; 0: none.
   virtual uint64_t applied() const = 0;
 
   // Applies `batch` whole or not at all. A batch that was applied before changes nothing.

@@ -8,13 +8,13 @@
 //                                     granted, refused, held or id
 //   /api/flow?id=N&kind=flow|value    with its holders and waiters
 //   /api/clients?LIST
-//   /api/client?id=N                  a session with its tokens and waiters
+//   /api/client?id=N                  with its tokens and waiters
 //   /api/history?LIST
 //   /api/server                       info, commits, namespaces
-//   /api/look?view=VIEW&...           that view; 304 if If-None-Match names its snapshot
-//   /api/stream?view=VIEW&...         Server-Sent Events: that view of each new snapshot
-// 400: wrong parameter. 404: unknown route, flow or session; in looks and streams an unknown row is
-// null. What its reader may not see is as what does not exist.
+//   /api/look?view=VIEW&...           304 if If-None-Match names its snapshot
+//   /api/stream?view=VIEW&...         Server-Sent Events, for each new snapshot
+// 400: wrong parameter. 404: unknown route, flow or session; in looks and streams the row is null.
+// What its reader may not see does not exist.
 //
 // A request watches what it shows (snapshot_source.h), if its reader may see it.
 #ifndef NOWCALLS_WEB_API_H_

@@ -11,7 +11,7 @@
 
 namespace nowcalls::web {
 
-// A histogram of times. One writer.
+// One writer.
 class TimeHistogram {
  public:
   // Upper ends in microseconds; a last bucket holds the rest.
@@ -49,7 +49,7 @@ struct Board {
   }
 
   std::atomic<Phase> phase{Phase::kLoading};
-  // BoottimeMs by which the loop will have turned again, unless it stands still; 0: not yet.
+  // BoottimeMs by which the loop turns again, unless it stands still; 0: not yet.
   std::atomic<int64_t> turns_by_ms{0};
   std::atomic<int64_t> commit_since_ms{0};  // BoottimeMs; 0: no commit is under way.
   TimeHistogram commits;                    // Each commit, from its beginning to the disk.

@@ -1,6 +1,6 @@
 // Entrance: who asks by HTTP, and whether it may.
 //
-// Thread: any; it locks. Without an access list everybody may everything, whatever it shows.
+// Thread: any; it locks.
 #ifndef NOWCALLS_WEB_ENTRANCE_H_
 #define NOWCALLS_WEB_ENTRANCE_H_
 
@@ -37,7 +37,7 @@ class Entrance {
   // 401: a secret is missing or wrong. 403: it may not, or a secret came over a connection that
   // others can read.
   Visit Enter(const Request& request, const access::Needs& needs);
-  // Who entered earlier, as of now; nullopt: it may not any more, or may less.
+  // The principal as of now; nullopt: it may not any more, or may less.
   std::optional<access::Principal> Again(const net::Peer& peer,
                                          const access::Identity& identity) const;
   uint64_t wrong_secrets() const { return wrong_secrets_.load(std::memory_order_relaxed); }

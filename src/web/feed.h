@@ -1,6 +1,6 @@
 // Feed: looks at the server once a second.
 //
-// Thread: its own, a client of the server. Any thread may call the members.
+// Thread: its own, a client of the server. The members are anybody's.
 #ifndef NOWCALLS_WEB_FEED_H_
 #define NOWCALLS_WEB_FEED_H_
 
@@ -46,7 +46,6 @@ class Feed : public SnapshotSource {
   void WatchSession(uint64_t session) override;
   void WatchSessions() override;
   void WatchHistory() override;
-  // Rules are read every kRulesEveryMs.
   void WatchRules() override;
 
   static constexpr int64_t kEveryMs = 1'000;     // At the ends of seconds.

@@ -1,6 +1,6 @@
 // Guests: an HTTP server's connections by kind, and their bounds.
 //
-// Thread: any; it locks. Each kind has room of its own.
+// Thread: any; it locks.
 #ifndef NOWCALLS_WEB_GUESTS_H_
 #define NOWCALLS_WEB_GUESTS_H_
 
@@ -41,14 +41,14 @@ inline constexpr unsigned kGuestsMax =
 
 class Guests {
  public:
-  // Admits a new connection, or an undecided one under its kind. CloseSlow ends it after
-  // `close_at_ms` (BoottimeMs). False: no room; the caller closes `fd`.
+  // A new connection, or an undecided one under its kind. CloseSlow ends it after `close_at_ms`
+  // (BoottimeMs). False: no room; the caller closes `fd`.
   bool Admit(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms);
   // Only settled guests are shut down.
   void Settle(int fd);
   void Expect(int fd, int64_t close_at_ms);
-  // An undecided guest whose owner learned its kind only now. True also if it was decided before.
-  // False: no room; its owner closes it.
+  // Gives an undecided guest its kind. True also if it was decided before. False: no room; its
+  // owner closes it.
   bool Decide(int fd, GuestKind kind, const std::string& address, int64_t close_at_ms);
   // Call before `fd` is closed.
   void Leave(int fd);

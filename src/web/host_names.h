@@ -1,6 +1,6 @@
 // HostNames: the names under which an HTTP server answers.
 //
-// Thread: any; it never changes. Guards against DNS rebinding.
+// Thread: any; it never changes.
 #ifndef NOWCALLS_WEB_HOST_NAMES_H_
 #define NOWCALLS_WEB_HOST_NAMES_H_
 

@@ -1,7 +1,7 @@
 // HttpDaemon: libmicrohttpd behind HttpDoor.
 //
-// Thread: one runs the handler and the streams: its own, or the owner's by Run. Any thread may call
-// the other members.
+// Thread: its own, or the owner's by Run, runs the handler and the streams. The other members are
+// anybody's.
 #ifndef NOWCALLS_WEB_HTTP_DAEMON_H_
 #define NOWCALLS_WEB_HTTP_DAEMON_H_
 
@@ -33,29 +33,29 @@ class HttpDaemon {
     bool own_thread = true;  // Else the owner calls Run.
     bool takes_posts = false;
     int64_t exchange_ms_max = 0;
-    // Answered under any name, also without TLS.
+    // Under any name, also without TLS.
     std::vector<std::string> probe_paths{};
     // An answer to one of these closes the connection; `closes`: every answer.
     std::vector<std::string> short_paths{};
     bool closes = false;
     const HostNames* names = nullptr;  // Which a Host header may have; outlives it.
-    // HTTPS. Connections come undecided (web/guests.h): their first request tells their kind.
+    // HTTPS. Connections come undecided (web/guests.h).
     std::optional<Https> tls{};
-    // Who may ask without TLS; empty: everybody.
+    // As of HttpServer.
     std::function<bool(const net::Peer& peer)> takes_plain{};
     LogLine log{};
   };
 
   static constexpr unsigned kIdleSecondsMax = 15;
   static constexpr unsigned kRequestBytesMax = 16 * 1024;
-  // Bytes that answers keep until their readers took them. Beyond, large answers are 503.
+  // Bytes that one daemon's answers keep for their readers. Beyond, large answers are 503.
   static constexpr size_t kAnswerBytesMax = 128 << 20;
   static constexpr size_t kAddressAnswerBytesMax = kAnswerBytesMax / 2;  // Of one address.
   static constexpr size_t kSmallAnswerBytes = 64 << 10;
-  // Answers that wait for their time (Response::delay_ms); one more leaves at once.
+  // Delayed answers (Response::delay_ms); one more leaves at once.
   static constexpr size_t kDelayedMax = 64;
 
-  // kIoError: no thread or no memory. kInvalidArgument: the certificate. `guests` outlives it.
+  // kIoError: no thread or memory. kInvalidArgument: the certificate. `guests` outlives it.
   static Result<std::unique_ptr<HttpDaemon>> Start(const Options& options, Guests* guests,
                                                    Handler handler);
   ~HttpDaemon();
@@ -66,9 +66,9 @@ class HttpDaemon {
   void Add(int fd, const net::SocketAddress& peer);
   // Asks streams again that had no bytes.
   void WakeStreams();
-  // Sends delayed answers whose time has come; call it about twice a second. `now_ms`: BoottimeMs.
+  // Sends delayed answers that are due; call it about twice a second. `now_ms`: BoottimeMs.
   void SendDelayed(int64_t now_ms);
-  // Of connections that begin from now on. kInvalidArgument: the earlier one stays.
+  // Of later connections. kInvalidArgument: the earlier one stays.
   Status SetCertificate(const Https& https);
 
   // REQUIRES: no thread of its own.

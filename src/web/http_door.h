@@ -30,8 +30,8 @@ class HttpDoor {
   static GuestKind KindOf(std::string_view head, const Paths& paths);
 
   // The owner closes `listening` after the door. `guests` and the daemons outlive it; `probes` has
-  // no thread of its own. `tls` has what begins as TLS, which hides what it asks for; null: none.
-  // A request not whole after `request_ms_max` ends its connection.
+  // no thread of its own. `tls` has what begins as TLS; null: none. A request not whole after
+  // `request_ms_max` ends its connection.
   HttpDoor(std::vector<int> listening, Paths paths, int64_t request_ms_max, Guests* guests,
            HttpDaemon* probes, HttpDaemon* others, HttpDaemon* tls);
   ~HttpDoor();

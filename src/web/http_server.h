@@ -1,12 +1,12 @@
 // HttpServer: HTTP/1.1 on threads of its own (libmicrohttpd).
 //
-// Thread: Start and the destructor are the owner's, all else is anybody's. The handler runs on one
-// thread, with `tls` on a second one, one request at a time on each, and must not block. `probe`
-// has a thread of its own; with TLS the handler answers probe paths.
+// Thread: Start and the destructor are the owner's, all else is anybody's. The handler must not
+// block. It runs on one thread, with `tls` on a second, one request at a time on each. `probe` has
+// its own thread; over TLS the handler answers probes.
 //
-// Bounds: connections by kind and address (web/guests.h), bytes of a request, bytes that answers
-// keep (503 beyond; with and without TLS each), times.
-// Errors: 405 but for GET and HEAD, 413 for a GET with a body; but not for probes, 400 without TLS
+// Bounds: connections (web/guests.h), bytes of a request, bytes that answers keep (503 beyond),
+// times.
+// Errors: 405 but for GET and HEAD, 413 for a GET with a body. Not for probes: 400 without TLS
 // where it must be, 421 for a foreign Host header (web/host_names.h).
 #ifndef NOWCALLS_WEB_HTTP_SERVER_H_
 #define NOWCALLS_WEB_HTTP_SERVER_H_
@@ -39,7 +39,7 @@ class HttpServer {
     uint16_t ports_above = 0;
     // First to last byte of a request, or of an answer that ends; then closed within a second.
     int64_t exchange_ms_max = 30'000;
-    // HTTPS at the same port: the first byte tells.
+    // HTTPS at the same port.
     std::optional<Https> tls{};
     // Who may ask without TLS; empty: everybody.
     std::function<bool(const net::Peer& peer)> takes_plain{};
@@ -56,8 +56,8 @@ class HttpServer {
   static constexpr unsigned kConnectionsMax = kGuestsMax;
   static constexpr size_t kAddressAnswerBytesMax = HttpDaemon::kAddressAnswerBytesMax;
 
-  // kIoError: names address and reason. kInvalidArgument: a host without an address, a certificate
-  // that cannot be used.
+  // kIoError names address and reason. kInvalidArgument: no address for the host, or an unusable
+  // certificate.
   static Result<std::unique_ptr<HttpServer>> Start(const Options& options, Handler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

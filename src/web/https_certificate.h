@@ -1,5 +1,4 @@
-// HttpsCertificate: what an HTTPS server shows, and which clients it believes, by GnuTLS as
-// libmicrohttpd.
+// HttpsCertificate: the certificate of an HTTPS server, and the clients that it believes (GnuTLS).
 //
 // Thread: any; immutable.
 #ifndef NOWCALLS_WEB_HTTPS_CERTIFICATE_H_
@@ -30,8 +29,8 @@ class HttpsCertificate {
   HttpsCertificate(const HttpsCertificate&) = delete;
   HttpsCertificate& operator=(const HttpsCertificate&) = delete;
 
-  // `session`, a gnutls_session_t before its handshake, shows this and asks its client as `https`
-  // says; it needs it until its end. A client that is not believed fails the handshake.
+  // `session`: a gnutls_session_t before its handshake; needs this until its end. A client that is
+  // not believed fails the handshake.
   void ShowIn(void* session) const;
   // The name that the client's certificate proves (net/peer.h); empty: none. `session`: after its
   // handshake.

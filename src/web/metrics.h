@@ -1,7 +1,6 @@
 // Metrics: /metrics for Prometheus.
 //
-// Thread: any. Flows are bounded by number and bytes. No label has client ids or values of
-// parameters.
+// Thread: any.
 #ifndef NOWCALLS_WEB_METRICS_H_
 #define NOWCALLS_WEB_METRICS_H_
 

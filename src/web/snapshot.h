@@ -71,8 +71,7 @@ struct Snapshot {
   int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
 
   std::shared_ptr<const nlohmann::ordered_json> info{};  // As `info` answers; null: never asked.
-  // By flow id and kind. The first look reads all; each later one renews kFlowsPerLookMax, and
-  // watched flows.
+  // By flow id and kind. A look renews kFlowsPerLookMax, the first all, and watched flows.
   std::vector<FlowLook> flows{};
   std::vector<wire::NamespaceRow> namespaces{};
 
@@ -88,8 +87,7 @@ struct Snapshot {
   // Rules in force, an array as rules_list has it, by flow id. Null: not watched.
   std::shared_ptr<const nlohmann::ordered_json> rules{};
 
-  // The Unix second of the middle of the span. A late look belongs to the second it should have
-  // ended.
+  // Of the middle of the span. A late look belongs to the second it should have ended.
   int64_t second() const { return (unix_ms - std::min<int64_t>(span_ms, 2'000) / 2) / 1000; }
   // The last second that is over.
   int64_t whole_second() const {

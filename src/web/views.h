@@ -1,8 +1,9 @@
 // Views: a snapshot as JSON, for the page and curl.
 //
-// Thread: any; pure. Ids are strings: JavaScript is exact up to 2^53. Ledger times come as
+// Thread: any; pure. Ids are strings: JavaScript rounds beyond 2^53. Ledger times come as
 // "issued_ms" and as an age at the snapshot, "issued_age_ms". U+FFFD replaces text that is not
-// UTF-8.
+// UTF-8. Without such a flow or session "row" is null. Before the first look at it "detail" is
+// null, "asked" false.
 #ifndef NOWCALLS_WEB_VIEWS_H_
 #define NOWCALLS_WEB_VIEWS_H_
 
@@ -44,14 +45,11 @@ struct ListQuery {
 nlohmann::ordered_json HeadOf(const Snapshot& snapshot);
 
 nlohmann::ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query);
-// "row" is null without such a flow, "detail" before the first look at it. "other": it has one of
-// the other kind.
+// "other": the flow has one of the other kind.
 nlohmann::ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,
                                 const std::vector<Point>& points);
-// "row" is null without such a session, "asked" false before the first look at it.
 nlohmann::ordered_json ClientView(const Snapshot& snapshot, uint64_t session);
-// "asked" is false before the first look. Sessions with most calls, or the latest history, come
-// first.
+// Sessions with most calls, or the latest history, come first.
 nlohmann::ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query);
 nlohmann::ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query);
 // `now_ms`: BoottimeMs.

@@ -29,7 +29,7 @@ std::string SightOf(const access::Principal& principal);
 // Figures of the whole server stay. A row is visible if its namespace is, and that of its flow.
 SnapshotPtr VisibleTo(const access::Principal& principal, const SnapshotPtr& snapshot);
 
-// Remembers parts of the latest snapshot, since many pages may show the same.
+// Remembers parts of the latest snapshot.
 class VisibleSnapshots {
  public:
   static constexpr size_t kFlowsMax = 100'000;  // Of all remembered parts.

@@ -1,7 +1,6 @@
 // Web: a server's HTTP endpoint.
 //
-// Thread: the members are the owner's, one thread at a time; threads of its own answer. SetAccess
-// and SetCertificate are anybody's.
+// Thread: the owner's, one at a time; SetAccess and SetCertificate are anybody's.
 #ifndef NOWCALLS_WEB_WEB_H_
 #define NOWCALLS_WEB_WEB_H_
 
@@ -33,8 +32,7 @@ struct WebOptions {
   std::vector<std::string> hosts{};             // More names under which they answer.
   std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
   SentinelDashboardOptions sentinel{};
-  // HTTPS at `listen`, beside HTTP for whom `takes_plain` says; empty: for everybody. Probes need
-  // no TLS.
+  // HTTPS at `listen`, with HTTP as `takes_plain` says; empty: for everybody. Probes need no TLS.
   std::optional<Https> tls{};
   std::function<bool(const net::Peer& peer)> takes_plain{};
   // Who may see what. The dashboard's commands know only addresses (sentinel/options.h).
@@ -56,11 +54,9 @@ class Web {
   const char* scheme() const { return options_.tls ? "https" : "http"; }
   // Streams of those that may less now end at once.
   void SetAccess(access::Gate gate);
-  // Of new connections; PEM texts. kInvalidArgument: the earlier one stays. kFailedPrecondition: it
-  // began without TLS.
+  // As HttpServer::SetCertificate.
   Status SetCertificate(const Https& https);
-  // Call once, when the server answers at `addresses`, of which the first that does is asked: the
-  // feed begins.
+  // Begins the feed (Feed::Start). Call once, when the server answers at `addresses`.
   void Look(const std::vector<std::string>& addresses, uint16_t token_port);
 
  private:

@@ -67,8 +67,8 @@ struct CommonReply {
   RefusedBy refused_by = RefusedBy::kNone;
   uint64_t token_id = 0;  // Of a grant.
 };
-// Takes one off the front of a stream, in one pass. False, nothing taken: another kind or form, or
-// cut off. Then use MessageSplitter, DecodeResponse and the decoders below.
+// Takes one off the front of a stream. False, nothing taken: another kind or form, or cut off. Then
+// use MessageSplitter, DecodeResponse and the decoders below.
 bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);

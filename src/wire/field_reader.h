@@ -1,7 +1,6 @@
 // FieldReader: takes named values out of parameters and results; errors name the value.
 //
 // Thread: any; a reader lives for one decode. A read that fails writes the error and returns false.
-// Allocates only for an error or a std::string.
 #ifndef NOWCALLS_WIRE_FIELD_READER_H_
 #define NOWCALLS_WIRE_FIELD_READER_H_
 

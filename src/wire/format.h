@@ -1,5 +1,4 @@
-// The type bytes of MessagePack (github.com/msgpack/msgpack/blob/master/spec.md), for decoders that
-// must not allocate.
+// The type bytes of MessagePack (github.com/msgpack/msgpack/blob/master/spec.md).
 //
 // Thread: any.
 #ifndef NOWCALLS_WIRE_FORMAT_H_

@@ -1,6 +1,6 @@
 // JSON documents of rules as MessagePack and back.
 //
-// Thread: any. Not for hot paths. Input: one whole value of the splitter. 2.0 comes back as 2.
+// Thread: any. Input: one whole value of the splitter. 2.0 comes back as 2.
 #ifndef NOWCALLS_WIRE_JSON_H_
 #define NOWCALLS_WIRE_JSON_H_
 

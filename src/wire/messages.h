@@ -26,7 +26,7 @@ class ParamList;
 
 inline constexpr int64_t kProtocolVersion = 1;
 
-// Errors of requests; a refusal is a result. Numbers and names are part of the protocol.
+// Errors of requests (PROTOCOL.md); a refusal is a result.
 enum class ErrorCode : int8_t {
   kMalformed = 1,      // Not a request: arity, types or order of the envelope.
   kUnknownMethod = 2,  //

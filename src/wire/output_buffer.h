@@ -1,6 +1,6 @@
 // OutputBuffer: bytes on their way out; the stream type of msgpack::packer.
 //
-// Thread: one at a time. Clear keeps the memory, ShrinkToEmpty returns it.
+// Thread: one at a time.
 #ifndef NOWCALLS_WIRE_OUTPUT_BUFFER_H_
 #define NOWCALLS_WIRE_OUTPUT_BUFFER_H_
 

@@ -1,10 +1,7 @@
 // ParamList: the values of a parameter in one request. Reuses its memory.
 //
-// Thread: one at a time. MessagePack has fewer types than Param:
-//
-//   integer     int if 32 bits hold it, else long
-//   float       float or double, by width
-//   bool, str   boolean, string
+// Thread: one at a time. MessagePack has fewer types than Param (README, decision 6; PROTOCOL.md,
+// request_param).
 #ifndef NOWCALLS_WIRE_PARAM_LIST_H_
 #define NOWCALLS_WIRE_PARAM_LIST_H_
 

@@ -1,7 +1,7 @@
 // Reader: takes MessagePack values off the front of a byte view, without allocating.
 //
-// Thread: any. Never reads past the end. A read that fails consumes nothing and leaves the output
-// alone. Views point into the bytes read.
+// Thread: any. A read that fails consumes nothing and leaves the output alone. Views point into the
+// bytes read.
 #ifndef NOWCALLS_WIRE_READER_H_
 #define NOWCALLS_WIRE_READER_H_
 

@@ -60,7 +60,7 @@ struct HeldTimes : Times {
   bool operator==(const HeldTimes&) const = default;
 };
 
-// By reason, on the wire by its name. The first counts nothing: no limit, no reason, kOk.
+// By reason, on the wire by its name. The first counts nothing.
 template <typename Reason, size_t kCount>
 struct CountsBy : std::array<uint64_t, kCount> {
   uint64_t sum() const { return std::accumulate(this->begin(), this->end(), uint64_t{0}); }
@@ -69,7 +69,7 @@ using LimitCounts = CountsBy<RefusedBy, kRefusedByCount>;
 using EndCounts = CountsBy<EndReason, kEndReasonCount>;
 using OutcomeCounts = CountsBy<CallOutcome, kCallOutcomeCount>;
 
-// Since the server started. wire/flow_figures.h tells where each is shown.
+// Since the server started.
 struct FlowCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
   LimitCounts refused{};

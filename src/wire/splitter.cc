@@ -85,6 +85,7 @@ void MessageSplitter::TakeWholeValues(std::string_view input) {
   due_[static_cast<size_t>(depth_)] = due;
 }
 
+// False: the head is not all there or, with fault_ set, refused.
 bool MessageSplitter::TakeHead(std::string_view input) {
   if (position_ >= bytes_max_) return Refuse(Fault::kSize, 0);
   if (position_ >= input.size()) return false;

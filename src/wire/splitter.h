@@ -1,7 +1,6 @@
 // MessageSplitter: finds where a MessagePack-RPC message ends in a byte stream.
 //
-// Thread: one at a time. A call costs only new bytes. Allocates nothing, whatever length the bytes
-// claim. Limits (base/limits.h): bytes, nesting, elements, no extension types.
+// Thread: one at a time. Limits (base/limits.h): bytes, nesting, elements; no extension types.
 #ifndef NOWCALLS_WIRE_SPLITTER_H_
 #define NOWCALLS_WIRE_SPLITTER_H_
 
@@ -28,7 +27,7 @@ class MessageSplitter {
   // only its end may grow. kInvalid: error() names the limit or byte; later calls are kInvalid.
   Outcome Next(std::string_view input, size_t* message_bytes);
 
-  // For the log, e.g. "array of 4294967295 elements exceeds 1024". Empty: nothing is wrong.
+  // For the log. Empty: nothing is wrong.
   std::string error() const;
 
   bool in_message() const { return position_ > 0; }  // A message has begun and not ended.
@@ -46,7 +45,6 @@ class MessageSplitter {
   };
 
   void TakeWholeValues(std::string_view input);
-  // False: the head is not all there or, with fault_ set, refused.
   bool TakeHead(std::string_view input);
   bool TakeLongHead(std::string_view input, uint8_t type);
   bool Enter(Fault too_many, uint32_t elements, uint32_t values_each, size_t head_bytes);

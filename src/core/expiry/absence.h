@@ -1,10 +1,10 @@
 // Absence: when the tokens of offline sessions are due, and what becomes of the sessions.
 //
 // Thread: loop. A token is due when its session has been offline for its rule's clientOfflineTime;
-// then the expire judge is asked. Spared tokens wait for the judge's moment. It changes members of
-// absent sessions, and cursors of the token table.
+// then the expire judge is asked. It changes members of absent sessions, and cursors of the token
+// table.
 //
-// An offline session without tokens does not outlive the call: every part ends tokens by EndToken.
+// Every part ends tokens by EndToken: no offline session without tokens outlives the call.
 #ifndef NOWCALLS_CORE_EXPIRY_ABSENCE_H_
 #define NOWCALLS_CORE_EXPIRY_ABSENCE_H_
 
@@ -43,16 +43,16 @@ class Absence {
   void CameBack(SessionSlot slot);
   void WentOffline(const Step& step, SessionSlot slot);
 
-  // Ends a token, and closes its session if offline without another. `outcome`: of its release.
+  // Closes the session, too, if offline without another token. `outcome`: of its release.
   void EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note = {},
                 CallOutcome outcome = CallOutcome::kOk);
 
-  // The clientOfflineTime of a flow with tokens fell to this: brings checks forward.
+  // The time of a flow with tokens fell to this.
   void LowerOfflineTime(int64_t client_offline_time_ms);
 
-  // Looks at up to Step::kDueLooksMax due tokens.
+  // Looks at Step::kDueLooksMax due tokens at most.
   void OnTime(const Step& step);
-  // Of OnTime; kNever: nothing is planned.
+  // kNever: nothing is planned.
   Instant NextDeadline() const;
 
  private:

@@ -23,14 +23,14 @@ class ExpireJudge {
   ExpireJudge(const CoreOptions& options, const FlowTable* flows, SessionTable* sessions,
               const TokenTable* tokens, const TokenIds* ids, MassExpiry* mass_expiry);
 
-  // Restart grace counts from now, for tokens with fences below `first_fence`.
+  // Restart grace counts from now, for fences below `first_fence`.
   void Begin(Instant now, uint64_t first_fence) {
     ready_ = now;
     first_fence_ = first_fence;
   }
 
-  // An extension ends within kExtendMsMax; for kResourceTimeout also within the longest hold,
-  // behind which the token is reclaimed unasked.
+  // An extension ends within kExtendMsMax, for kResourceTimeout also within the longest hold;
+  // behind that the token is reclaimed unasked.
   ExpireDecision Decide(Instant now, TokenSlot slot, ExpireCause cause);
 
  private:

@@ -23,8 +23,8 @@ class MassExpiry {
   void WentOffline(SessionState* session, int64_t now_ms);
   void Forget(SessionState* session) { guard_.Forget(&session->loss); }  // Before the erase.
 
-  // Sets the verdict whether a mass went offline within `window_ms` of the session. It may change
-  // until that time has passed.
+  // Sets the verdict: a mass went offline within `window_ms` of the session. It may change until
+  // that has passed.
   void Judge(SessionState* session, int64_t now_ms, int64_t window_ms);
   // When to call Judge with no token due; kNotScheduled: never.
   int64_t JudgeDueMs(const SessionState& session) const;

@@ -1,4 +1,4 @@
-// Sweep: when the ledger's expired range is scanned, and what becomes of the finds.
+// Sweep: scans of the ledger's expired range, and their finds.
 //
 // Thread: loop. One scan at a time. Finds wait for room in a batch; finds that ended or moved since
 // are passed over.

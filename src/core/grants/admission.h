@@ -1,6 +1,6 @@
 // Admission: grants, queues or refuses acquires, and grants waiters the room that calls make.
 //
-// Thread: loop. Calls that make room put lanes into the wake list and end with GrantWaiters.
+// Thread: loop. Calls that may make room end with GrantWaiters.
 #ifndef NOWCALLS_CORE_GRANTS_ADMISSION_H_
 #define NOWCALLS_CORE_GRANTS_ADMISSION_H_
 
@@ -35,15 +35,13 @@ class Admission {
   std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session_slot,
                                        const AcquireRequest& request, WaitTicket ticket);
 
-  // Works off a bounded piece of the wake list. While a rest waits for OnTime, later calls grant
-  // none.
+  // Works off a piece of the wake list. While a rest waits for OnTime, later calls grant none.
   void GrantWaiters(const Step& step) {
     if (!is_behind_ && !wake_list_->empty()) GrantSomeWaiters(step);
   }
   void OnTime(const Step& step) {
     if (is_behind_) GrantSomeWaiters(step);
   }
-  // A call has left waiters to OnTime.
   bool is_behind() const { return is_behind_; }
 
  private:

@@ -1,10 +1,10 @@
-// Groups: acquire_all, which takes all items of a request, tokens and rates, or none.
+// Groups: acquire_all, which takes all items, tokens and rates, or none.
 //
 // Thread: loop. Items are ordered by flow id, then parameter, and granted in one call and batch.
 //
-// A waiting group holds nothing and stands in the line of the first lane in its way. In its turn it
-// is granted, refused, or moved to the next lane in the way, by arrival. Rates do not wait: one in
-// the way refuses the group, and no rate is taken.
+// A waiting group stands in the line of the first lane in its way. In its turn it is granted,
+// refused, or moved to the next lane in the way, by arrival. Rates do not wait: one in the way
+// refuses the group.
 #ifndef NOWCALLS_CORE_GRANTS_GROUPS_H_
 #define NOWCALLS_CORE_GRANTS_GROUPS_H_
 
@@ -41,8 +41,8 @@ class Groups {
   // See Core.
   std::optional<AcquireAllAnswer> Acquire(const Step& step, SessionSlot session_slot,
                                           const AcquireAllRequest& request, WaitTicket ticket);
-  // Serves a group in its turn; returns its number of items.
-  // REQUIRES: the waiter is a group, first in a line whose lane has room for it.
+  // Returns its number of items. REQUIRES: the waiter is a group, first in a line whose lane has
+  // room for it.
   uint32_t Serve(const Step& step, WaiterSlot slot);
 
  private:

@@ -1,7 +1,6 @@
 // Room: the limit in the way of a grant now.
 //
-// Thread: loop. Keeps invariant 3: no grant when nowCalls + count > level (of the value, if any),
-// shadow mode aside.
+// Thread: loop. Keeps invariant 3 (src/README.md), also for values.
 #ifndef NOWCALLS_CORE_GRANTS_ROOM_H_
 #define NOWCALLS_CORE_GRANTS_ROOM_H_
 
@@ -29,7 +28,7 @@ class Room {
     const bool full = tokens_->size() + tokens > limits_->tokens_max;
     return full ? RefusedBy::kTokenLimit : RefusedBy::kNone;
   }
-  // Of the rule, or of the key's value. kOverLevel: no room would help.
+  // kOverLevel: no room would help.
   RefusedBy LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot, int64_t count) const {
     const int64_t level = flows_->LevelOf(flow, key);
     RefusedBy limit = RefusedBy::kNone;

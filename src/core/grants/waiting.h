@@ -3,8 +3,8 @@
 // Thread: loop. Admission grants. It may touch: queues in the lanes, unused keys, request ids of
 // waiters, the wake list, counters of flows.
 //
-// A lane's line (core/tables/lane.h): prioritized waiters first, then by arrival. A waiter that
-// needs more room stops all behind it, unless it is at its own cap or above the level.
+// A waiter that needs more room stops all behind it in its lane, unless it is at its own cap or
+// above the level.
 #ifndef NOWCALLS_CORE_GRANTS_WAITING_H_
 #define NOWCALLS_CORE_GRANTS_WAITING_H_
 
@@ -28,7 +28,6 @@ namespace nowcalls::core {
 
 class Waiting {
  public:
-  // `looks`: Books::looks.
   Waiting(const Limits* limits, FlowTable* flows, SessionTable* sessions, RequestIds* request_ids,
           WakeList* wake_list, uint64_t* looks)
       : limits_(limits),
@@ -46,21 +45,20 @@ class Waiting {
   bool HasRoomFor(uint32_t owner) const;
   WaiterSlot Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                  const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket);
-  // Makes the waiter a group, or changes the order of its items.
+  // Also for another order of its items.
   void SetGroup(WaiterSlot slot, WaitingGroup group) { queues_.SetGroup(slot, std::move(group)); }
   // The same call, asked again. `superseded` answers the first.
   void Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int64_t wait_ms,
                const AcquireAnswer& superseded);
 
   // --- The line. ---
-  // The first waiter of the class that freed room admits; kNoWaiter: none. Sets aside waiters that
-  // room cannot help.
+  // The first waiter of the class that freed room admits. Sets aside waiters that room cannot help.
   WaiterSlot FirstInLine(const LaneRef& ref, size_t queue_class);
   // Of a request that comes now, or came with `number`.
   bool AreAhead(const LaneRef& ref, bool prioritized, uint64_t number = UINT64_MAX) {
     return flows_->lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized, number);
   }
-  // Moves a group to another item's lane, by arrival. The caller must look at the line that it
+  // A group goes to another item's lane, by arrival. The caller must look at the line that it
   // leaves.
   void Move(WaiterSlot slot, const LaneRef& to, uint32_t count);
   // Returns waiters set aside for a lower level, or for a share of it. REQUIRES: waiters.
@@ -76,7 +74,6 @@ class Waiting {
   void RemoveAllOf(uint32_t owner);                     // Unanswered: the owner is gone.
   void Close(const Step& step);  // Answers NOT_AVAILABLE; from now on no request waits.
 
-  // In the order of decision.
   std::vector<LateAnswer> TakeLateAnswers() { return std::exchange(late_answers_, {}); }
   bool has_late_answers() const { return !late_answers_.empty(); }
   const WaitQueues& queues() const { return queues_; }

@@ -1,6 +1,6 @@
 // ParamValues: values of parameters, and the calls a second of each.
 //
-// Thread: loop. Trim drops the least recently used values, whose limits begin anew.
+// Thread: loop. Limits of dropped values begin anew.
 //
 // Memory: 256 bytes a value, 12 in the index, 16 and 8 a bucket of a window. Text beyond 15 bytes.
 #ifndef NOWCALLS_CORE_RATES_PARAM_VALUES_H_
@@ -70,13 +70,14 @@ class ParamValues {
   ValueSlot Find(const FlowValues& values, const Param& value) const;
   // Made if need be; now the most recently used.
   ValueSlot Use(FlowValues* values, const Param& value);
-  // Drops values beyond `values_max` or the table's bytes, and some long idle ones.
+  // Drops the least recently used values beyond `values_max` or the table's bytes, and some idle
+  // ones.
   void Trim(FlowValues* values, size_t values_max, int64_t now_ms);
   void Clear(FlowValues* values);
 
   ValueRate& at(ValueSlot slot) { return values_[slot]; }
   const ValueRate& at(ValueSlot slot) const { return values_[slot]; }
-  // Used before this value, of the same rule; kNoValue: none.
+  // Used before it, of the same rule.
   ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
   size_t size() const { return all_.size; }
   size_t bytes() const { return bytes_; }

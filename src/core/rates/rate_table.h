@@ -1,6 +1,6 @@
 // RateTable: calls a second that have passed, of flows, values of parameters and namespaces.
 //
-// Thread: loop. A flow's state lasts from its first request until Erase.
+// Thread: loop. A flow has a state from its first request until Erase.
 #ifndef NOWCALLS_CORE_RATES_RATE_TABLE_H_
 #define NOWCALLS_CORE_RATES_RATE_TABLE_H_
 
@@ -21,7 +21,7 @@
 
 namespace nowcalls::core {
 
-// Since the server started. Calls, unless named requests; several values of a request count once.
+// Since the server started. Calls, unless named requests; values of one request count once.
 struct RateCounters {
   uint64_t passed = 0;    // At once, also beyond the limit in shadow mode.
   uint64_t borrowed = 0;  // Passed, but were told to wait.
@@ -58,7 +58,7 @@ class RateTable {
   void OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule, ledger::CommitBatch* batch);
   void Erase(FlowSlot slot, ledger::CommitBatch* batch);
 
-  // --- Windows of kSavedMsMin or longer survive a restart, but for the last kSaveAfterMs. ---
+  // --- Windows from kSavedMsMin on survive a restart, but for the last kSaveAfterMs. ---
   static bool IsSaved(const Rule& rule) {
     return rule.window_interval_ms >= kSavedMsMin && !rule.param.has_value();
   }
@@ -66,9 +66,9 @@ class RateTable {
   void OnPassed(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
   // Records due windows; about `records_max` records.
   void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
-  // Later calls are recorded as they pass.
+  // Later calls are recorded at once.
   void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
-  // While low, nothing is recorded: a restart may grant again what has passed since.
+  // While low, nothing is recorded: a restart may grant calls again.
   void SetDiskLow(bool low) { disk_low_ = low; }
   int64_t next_save_ms() const {
     return due_.empty() || disk_low_ ? INT64_MAX : due_.begin()->first;
@@ -80,7 +80,7 @@ class RateTable {
 
   ParamValues& values() { return values_; }
   const ParamValues& values() const { return values_; }
-  // Of all flows, also of erased ones.
+  // Erased flows too.
   const RateCounters& totals() const { return totals_; }
   template <typename Change>
   void Count(RateState* rate, Change change) {

@@ -1,7 +1,7 @@
 // Rates: calls a second, of a rule or of each value of its parameter.
 //
-// Thread: loop. It may touch: RateTable, and the counters of flows. Windows of 10 s and longer are
-// recorded (RateTable::SaveDue), nothing else.
+// Thread: loop. It may touch: RateTable, and the counters of flows. Records only windows of 10 s
+// and longer (RateTable).
 //
 // Semantics: Sentinel's ClusterFlowChecker and ClusterParamFlowChecker, sentinel-golang's hotspot
 // rules; exceedCount and maxOccupyRatio are 1, the defaults. Exceptions:
@@ -41,8 +41,8 @@ class Rates {
   // REQUIRES: an active rule.
   static int64_t WindowLimitOf(const FlowTable& flows, const Flow& flow);
 
-  // --- For groups (core/grants/groups.h): asks all rates, then takes all. ---
-  // False: the namespace's guard refuses the request, uncounted.
+  // --- For core/grants/groups.h: asks all, then takes all. ---
+  // False: the namespace's guard refuses, uncounted.
   bool PassesGuard(const Step& step, NamespaceSlot slot);
   // Calls of a flow, or of a value. REQUIRES: an active rule, with a parameter exactly if there is
   // a value, unchanged up to Conclude.

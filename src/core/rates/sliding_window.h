@@ -2,10 +2,9 @@
 //
 // Thread: loop. Bucket i covers [i x length, (i + 1) x length) of the ledger clock. The window is
 // the bucket of now and earlier ones, as in Sentinel's LeapArray. The limit holds for any interval
-// shorter by one bucket. Calls may be borrowed from the next bucket, which counts them when it
-// begins.
+// shorter by one bucket. The next bucket counts calls borrowed from it when it begins.
 //
-// Memory: 96 bytes and 8 a bucket; 16 a bucket once calls are borrowed.
+// Memory: 96 bytes and 8 a bucket; 16 once calls are borrowed.
 #ifndef NOWCALLS_CORE_RATES_SLIDING_WINDOW_H_
 #define NOWCALLS_CORE_RATES_SLIDING_WINDOW_H_
 
@@ -21,7 +20,7 @@ class SlidingWindow {
 
   SlidingWindow(int64_t interval_ms, int32_t buckets);  // REQUIRES: both at least 1.
 
-  // Drops buckets older than the interval. Other calls are about its moment.
+  // Other calls are about its moment.
   void Advance(int64_t now_ms) {
     if (now_ms >= begin_ms_ + length_ms_) Slide(now_ms);
   }
@@ -36,7 +35,7 @@ class SlidingWindow {
   int64_t borrowed_from_next() const { return borrowed_.empty() ? 0 : borrowed_[current_]; }
   int64_t oldest() const { return passed_[After(current_)]; }  // Leaves the window next.
 
-  // Calls visit(begin_ms, passed, borrowed) for each bucket, oldest first.
+  // Calls visit(begin_ms, passed, borrowed), oldest first.
   template <typename Visit>
   void ForEach(Visit&& visit) const {
     size_t bucket = current_;
@@ -47,7 +46,7 @@ class SlidingWindow {
       visit(begin_ms, passed_[bucket], borrowed_.empty() ? 0 : borrowed_[bucket]);
     }
   }
-  // Sets a bucket to what ForEach showed; oldest first. False: no bucket begins there.
+  // As ForEach showed; oldest first. False: no bucket begins there.
   bool Restore(int64_t begin_ms, int64_t passed, int64_t borrowed);
 
   size_t buckets() const { return passed_.size(); }

@@ -1,7 +1,7 @@
 // TopValues: the most used values of a flow's parameter, for the listing `params`.
 //
-// Thread: loop. Cost: 12 ns a key of the server, 10 to 130 ns a value that the flow's rule
-// remembers, at most kParamValuesMax.
+// Thread: loop. Cost: 12 ns a key of the server, 10 to 130 ns a value that the rule remembers, at
+// most kParamValuesMax.
 #ifndef NOWCALLS_CORE_RATES_TOP_VALUES_H_
 #define NOWCALLS_CORE_RATES_TOP_VALUES_H_
 
@@ -23,7 +23,7 @@ struct ValueUse {
   RecentCalls::Counts minute{};  // In about the last minute.
 };
 
-// The calls a second that order values of equal nowCalls.
+// The order of values of equal nowCalls.
 enum class TopBy : uint8_t { kInterval, kMinute };
 
 // At most `limit` values, 1 or more, valid until the next call that changes the core. Order: most

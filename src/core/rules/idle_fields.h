@@ -1,6 +1,6 @@
 // Fields of Sentinel's kinds of rules that are without effect here.
 //
-// Thread: any; pure.
+// Thread: any.
 #ifndef NOWCALLS_CORE_RULES_IDLE_FIELDS_H_
 #define NOWCALLS_CORE_RULES_IDLE_FIELDS_H_
 

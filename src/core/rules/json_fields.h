@@ -1,7 +1,7 @@
 // JsonFields: reads fields of one JSON object into plain values, each checked.
 //
-// Thread: one at a time. After the first error it reads on with defaults. Absent and null fields
-// leave their value alone, as do unset numbers and booleans (core/rules/rule_values.h).
+// Thread: one at a time. After the first error it reads on with defaults. Absent, null and unset
+// (core/rules/rule_values.h) fields leave their value alone.
 #ifndef NOWCALLS_CORE_RULES_JSON_FIELDS_H_
 #define NOWCALLS_CORE_RULES_JSON_FIELDS_H_
 
@@ -17,8 +17,7 @@ namespace nowcalls::core {
 
 class JsonFields {
  public:
-  // Messages begin with prefix, key, suffix, as "items.", "object", " of item 3". `error` is set
-  // once.
+  // Messages begin with prefix, key, suffix: "items.", "object", " of item 3".
   JsonFields(const nlohmann::json& object, std::string prefix, std::string* error,
              std::string suffix = {})
       : object_(object), prefix_(std::move(prefix)), suffix_(std::move(suffix)), error_(error) {}

@@ -1,9 +1,7 @@
-// The fields of rules that limit each value of a parameter: Sentinel's ParamFlowRule, and
-// sentinel-golang's hotspot.Rule.
+// The fields of Sentinel's ParamFlowRule and sentinel-golang's hotspot.Rule.
 //
-// Thread: any; pure. `error` gets the first mistake, as by JsonFields. Neither reads `resource` or
-// `clusterConfig`. Items that Sentinel logs and leaves out are mistakes here, and so is a value
-// that comes twice.
+// Thread: any. `error` gets the first mistake. Not read: `resource`, `clusterConfig`. Items that
+// Sentinel logs and leaves out are mistakes here, as is a repeated value.
 #ifndef NOWCALLS_CORE_RULES_PARAM_FIELDS_H_
 #define NOWCALLS_CORE_RULES_PARAM_FIELDS_H_
 

@@ -1,7 +1,6 @@
 // The values of a parameter that have a count of their own.
 //
-// Thread: any; pure. Items are sorted by type, then by bytes. So the order in which a rule was
-// written makes no other rule.
+// Thread: any. Items are sorted by type, then by bytes, so their written order makes no other rule.
 #ifndef NOWCALLS_CORE_RULES_PARAM_ITEMS_H_
 #define NOWCALLS_CORE_RULES_PARAM_ITEMS_H_
 

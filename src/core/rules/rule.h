@@ -1,9 +1,8 @@
 // Rule: a limit on a resource, with the fields of Sentinel's FlowRule and ParamFlowRule, and of
 // sentinel-golang's flow.Rule and hotspot.Rule.
 //
-// Thread: any; a plain value. The request decides what `count` means: of an acquire it is the
-// level, of a `request` it is calls a second. Some fields have no effect here; clients act on
-// others.
+// Thread: any. The request decides what `count` means: of an acquire it is the level, of a
+// `request` it is calls a second. Some fields have no effect here; clients act on others.
 #ifndef NOWCALLS_CORE_RULES_RULE_H_
 #define NOWCALLS_CORE_RULES_RULE_H_
 
@@ -26,10 +25,9 @@ enum class ThresholdType : uint8_t {
   kGlobal = 1,    // count.
 };
 
-// How a rule limits each value of a parameter by itself.
+// A limit for each value of a parameter.
 struct ParamRule {
-  // How calls a second are limited. Only ParamFlowRules have kWindow; hotspot.Rules have the
-  // others.
+  // How calls a second are limited.
   enum class Algorithm : uint8_t {
     kWindow,       // Sentinel's ParamFlowRule: a sliding window, as for flows.
     kTokenBucket,  // sentinel-golang's hotspot.Rule, Reject.
@@ -58,8 +56,7 @@ struct Rule {
   std::string resource;
   std::string limit_app = "default";
   // What `count` and the items are meant to limit: 0 calls in progress, 1 calls a second
-  // (sentinel-golang's metricType, too). Either is served under both, as by Sentinel's checkers; a
-  // request of the other kind is counted and logged.
+  // (sentinel-golang's metricType, too). Other requests are served, too (core/other_kind.h).
   int32_t grade = 1;
   double count = 0;
   int32_t strategy = 0;
@@ -85,19 +82,18 @@ struct Rule {
   double max_per_client_percent = 0;  // The same in percent of the level; 0: no cap.
   bool shadow = false;                // Count what would be refused, but grant it.
 
-  // `count` calls are allowed in each window_interval_ms, not in each second: countPerWindow, which
-  // is our own, and every flow.Rule of sentinel-golang.
+  // `count` calls in each window_interval_ms, not in each second: our countPerWindow, and every
+  // flow.Rule.
   bool count_per_interval = false;
-  // A flow.Rule of sentinel-golang. The next two are only its.
+  // A flow.Rule. The next two are only its.
   bool is_go_flow = false;
   int32_t token_calculate_strategy = 0;
   int32_t warm_up_cold_factor = 0;
   std::optional<ParamRule> param;
 
   FlowKey key() const { return {flow_id, FlowKindIf(param.has_value())}; }
-  // The request decides.
   bool says_rate() const { return grade != 0; }
-  // A hotspot.Rule of sentinel-golang: `count` calls in each duration_ms.
+  // A hotspot.Rule: `count` calls in each duration_ms.
   bool in_buckets() const {
     return param.has_value() && param->algorithm != ParamRule::Algorithm::kWindow;
   }
@@ -105,7 +101,7 @@ struct Rule {
   int64_t rate_interval_ms() const {
     return in_buckets() ? param->duration_ms : window_interval_ms;
   }
-  // How many calls `share`, the count or an item's, allows in rate_interval_ms; not yet rounded.
+  // Of `share`, the count or an item's; not yet rounded.
   double CallsInInterval(double share) const {
     constexpr double kMsPerSecond = 1000;
     if (count_per_interval || in_buckets()) return share;
@@ -115,8 +111,7 @@ struct Rule {
   bool operator==(const Rule&) const = default;
 };
 
-// The whole calls that a count, its product with sessions or a share allows. Rounded down, but for
-// the error of binary fractions: 8.2 x 15 is 123. REQUIRES: 0 or more.
+// Rounds down, but for the error of binary fractions: 8.2 x 15 is 123. REQUIRES: 0 or more.
 inline int64_t WholeCalls(double count) {
   constexpr double kLevelMax = 9e18;
   constexpr double kExactMax = 1e12;

@@ -1,6 +1,6 @@
-// A rule's count in words: "20", or "100 in 60s" for calls a second.
+// A rule's count in words.
 //
-// Thread: any; pure.
+// Thread: any.
 #ifndef NOWCALLS_CORE_RULES_RULE_AMOUNT_H_
 #define NOWCALLS_CORE_RULES_RULE_AMOUNT_H_
 
@@ -14,7 +14,7 @@ namespace nowcalls::core {
 // Of the largest unit that leaves no rest: "500ms", "60s", "2h", "1d".
 std::string IntervalText(int64_t interval_ms);
 
-// A number of calls, with at most ten digits where it is not whole: "1000000", "99.996".
+// At most ten digits unless whole: "1000000", "99.996".
 std::string CallsText(double calls);
 
 // `count`, the rule's or an item's, rounded down, but for a rule that is multiplied with the

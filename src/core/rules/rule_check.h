@@ -1,7 +1,6 @@
-// CheckRuleSet: from the text that a rule source delivers to a set that Core can put in force.
+// CheckRuleSet: from a rule source's text to a set that Core can put in force.
 //
-// Thread: any. The one way in for files, rules_load and other sources: every RuleSink does it in
-// its Check.
+// Thread: any. Every RuleSink does it in its Check.
 #ifndef NOWCALLS_CORE_RULES_RULE_CHECK_H_
 #define NOWCALLS_CORE_RULES_RULE_CHECK_H_
 
@@ -12,7 +11,7 @@
 
 namespace nowcalls::core {
 
-// kInvalidArgument names what is wrong with the source's name, the namespace, or the rules
+// kInvalidArgument names the fault in the source's name, the namespace, or the rules
 // (core/rules/rule_json.h).
 Result<RuleSink::CheckedSet> CheckRuleSet(std::string_view source, std::string_view name_space,
                                           std::string_view json);

@@ -1,6 +1,6 @@
-// ReadRuleFields: from the JSON object of one rule to a Rule, each field checked.
+// ReadRuleFields: from the JSON object of a rule to a Rule.
 //
-// Thread: any; pure. Does not look at clusterMode.
+// Thread: any. Does not look at clusterMode.
 #ifndef NOWCALLS_CORE_RULES_RULE_FIELDS_H_
 #define NOWCALLS_CORE_RULES_RULE_FIELDS_H_
 

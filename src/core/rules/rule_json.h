@@ -1,14 +1,13 @@
 // Rules from and to JSON: the one parser for files, rules_load and the ledger.
 //
-// Thread: any. The form is an array of rules as Sentinel's dashboard and sentinel-golang write
-// them: FlowRule, ParamFlowRule, flow.Rule and hotspot.Rule, each with a clusterConfig. The kinds
-// may be mixed. Keys come in any order, comments are allowed, numbers and booleans may be strings
-// (core/rules/rule_values.h). Unknown keys are tolerated; core/rules/rule_keys.h names those that
-// look misspelt. Our own additions, such as maxPerClient and shadow, are keys of clusterConfig.
+// Thread: any. The form is an array of Sentinel's FlowRules and ParamFlowRules, and
+// sentinel-golang's flow.Rules and hotspot.Rules, each with a clusterConfig. Our own additions are
+// keys of clusterConfig. Comments are allowed, numbers and booleans may be strings
+// (core/rules/rule_values.h). Unknown keys are tolerated; core/rules/rule_keys.h names misspelt
+// ones.
 //
-// A mistake must not switch limits off. An object of another kind (core/rules/rule_kind.h) refuses
-// its set. So does a kind of Sentinel's without a plain true or false for clusterMode, and a set of
-// which no rule applies.
+// A set is refused for an object of another kind (core/rules/rule_kind.h), or a rule of Sentinel's
+// without a plain true or false for clusterMode. So is a set of which no rule applies.
 #ifndef NOWCALLS_CORE_RULES_RULE_JSON_H_
 #define NOWCALLS_CORE_RULES_RULE_JSON_H_
 
@@ -32,7 +31,7 @@ class RuleRemarks {
 
   void Add(std::string text);
   size_t count() const { return count_; }
-  // One line for each kept sentence, and one line for all others.
+  // A line for each kept sentence, and one for all others.
   std::vector<std::string> Lines() const;
 
  private:
@@ -47,24 +46,23 @@ struct ParsedRules {
   RuleRemarks ignored{"more keys are ignored"};  // Keys that are probably misspelt (RuleKeys).
   RuleRemarks warned{"more warnings"};           // Keys that come twice, and RuleWarnings.
 
-  // Not rules with clusterMode false, which say what they are.
+  // Without `skipped`.
   size_t warnings() const { return ignored.count() + warned.count(); }
   // kInvalidArgument if there are warnings: how many, and the first.
   Status CheckStrict() const;
   std::vector<std::string> Remarks() const;
 };
 
-// kInvalidArgument names the rule (its position from 1, resource, flowId), the field and the
-// reason, or the line where the JSON is wrong. Two rules of one kind with one flowId are an error;
-// one of the flow and one by value are not. "[]" is a set without rules. Time and memory grow
-// linearly with the text.
+// kInvalidArgument names the rule (position from 1, resource, flowId), the field and the reason, or
+// the line of wrong JSON. A flowId may have a rule of the flow and one by value. "[]" is a set
+// without rules. Time and memory are linear in the text.
 Result<ParsedRules> ParseRules(std::string_view text);
 
 // One rule object, as RuleToJson writes it. clusterMode is not looked at.
 Result<Rule> ParseRule(std::string_view text);
 
-// One line of JSON as the rule's kind has it, every field present. A FlowRule has the same bytes in
-// every version. REQUIRES: a rule that has been parsed. ParseRule(RuleToJson(r)) == r.
+// One line, with every field of the rule's kind. A FlowRule has the same bytes in every version.
+// REQUIRES: a parsed rule. ParseRule(RuleToJson(r)) == r.
 std::string RuleToJson(const Rule& rule);
 
 // maxPerClient as a rule file has it, without quotes: "0" for no cap, "5", "25%".

@@ -1,7 +1,7 @@
 // RuleKeys: unknown keys of a rule that look like known ones: misspelt, or on the wrong side of
-// clusterConfig. Other unknown keys are tolerated: Sentinel's dashboard writes some.
+// clusterConfig.
 //
-// Thread: one at a time. One object serves all rules of a set and judges each misspelling once.
+// Thread: one at a time. One object serves all rules of a set.
 #ifndef NOWCALLS_CORE_RULES_RULE_KEYS_H_
 #define NOWCALLS_CORE_RULES_RULE_KEYS_H_
 
@@ -26,9 +26,9 @@ class RuleKeys {
     std::string Sentence() const;
   };
 
-  // Such keys of `rule`, an object. A key counts only if the key that it looks like is missing or
-  // null. Judges at most kJudgedMax different unknown keys, each some microseconds. Names a key of
-  // several items once. A kind that is not supported counts as a FlowRule.
+  // `rule`: an object. A key counts only if the key that it looks like is missing or null. Judges
+  // kJudgedMax unknown keys at most, each some microseconds. Names a key of several items once. An
+  // unsupported kind counts as a FlowRule.
   std::vector<Misspelling> FindIn(RuleKind kind, const nlohmann::json& rule);
 
   static constexpr size_t kJudgedMax = 100;
@@ -39,7 +39,6 @@ class RuleKeys {
     Level level = kOuter;
     std::string name;  // Empty: none.
   };
-  // What is known of the keys of one kind of rule.
   struct KindKeys {
     std::array<std::vector<std::string>, kLevels> known;  // Empty: not looked up yet.
     std::array<std::unordered_map<std::string, Key>, kLevels> judged;

@@ -1,6 +1,6 @@
 // RecogniseRule: which kind of rule a JSON object is, by the keys that only one kind has.
 //
-// Thread: any; pure. Every object has a kind, and unsupported ones refuse their set.
+// Thread: any.
 #ifndef NOWCALLS_CORE_RULES_RULE_KIND_H_
 #define NOWCALLS_CORE_RULES_RULE_KIND_H_
 
@@ -43,14 +43,14 @@ std::string_view RuleKindWord(RuleKind kind);
 inline constexpr size_t kSupportedKinds = 4;  // The first ones.
 constexpr bool IsSupported(RuleKind kind) { return static_cast<size_t>(kind) < kSupportedKinds; }
 
-// Kinds that limit each value of a parameter.
+// They limit each value of a parameter.
 constexpr bool IsPerParameter(RuleKind kind) {
   return kind == RuleKind::kHotParameter || kind == RuleKind::kGoHotParameter ||
          kind == RuleKind::kMixedParameter || kind == RuleKind::kGoIsolation;
 }
 
-// Supported kinds that say by clusterMode whether they are for a token server. sentinel-golang's
-// say it by clusterConfig.
+// Kinds that say by clusterMode whether they are for a token server; sentinel-golang's say it by
+// clusterConfig.
 constexpr bool HasClusterMode(RuleKind kind) {
   return kind == RuleKind::kFlow || kind == RuleKind::kHotParameter;
 }
@@ -63,17 +63,16 @@ struct RecognisedRule {
 };
 inline constexpr char kWrapper[] = "rule";
 
-// The keys that make a rule a limit for each value of a parameter.
+// Of kinds that are IsPerParameter.
 std::vector<std::string> PerParameterKeys();
 
-// Keys count in any case, and with "-" and "_" in them, as Sentinel's parser reads them. A key with
-// the value null counts as absent.
+// Keys count in any case, and with "-" and "_", as in Sentinel's parser. null counts as absent.
 RecognisedRule RecogniseRule(const nlohmann::json& object);
 
-// A key of an object with a wrapped rule that has another value than that of the rule; empty: none.
+// A key beside a wrapped rule with another value than the rule's; empty: none.
 std::string KeyBesideWrapped(const nlohmann::json& object);
 
-// The supported kind as which RuleToJson writes the rule.
+// As which RuleToJson writes the rule.
 RuleKind KindOf(const Rule& rule);
 RuleKind KindAsWritten(const nlohmann::json& object);
 

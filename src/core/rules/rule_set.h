@@ -1,6 +1,6 @@
 // RuleSet: one source's rules for a namespace.
 //
-// Thread: any; a plain value.
+// Thread: any.
 #ifndef NOWCALLS_CORE_RULES_RULE_SET_H_
 #define NOWCALLS_CORE_RULES_RULE_SET_H_
 

@@ -1,6 +1,6 @@
 // The text of a rule file: comments, bounds, JSON, and keys that an object has twice.
 //
-// Thread: any; pure. Time and memory grow linearly with the text.
+// Thread: any. Time and memory are linear in the text.
 #ifndef NOWCALLS_CORE_RULES_RULE_TEXT_H_
 #define NOWCALLS_CORE_RULES_RULE_TEXT_H_
 
@@ -14,7 +14,7 @@
 
 namespace nowcalls::core {
 
-// A key that one object holds more than once. The last value counts.
+// The last value counts.
 struct RepeatedKey {
   size_t position = 0;  // The element of the outermost array, from 1; 0: there is no array.
   std::string path;     // Inside of that element, as "count" or "clusterConfig.flowId"; the

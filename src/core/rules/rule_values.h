@@ -1,8 +1,7 @@
-// Values of a rule, read as Sentinel's own JSON parser reads them: a number or a boolean may be a
-// string.
+// Values of a rule as Sentinel's JSON parser reads them: numbers and booleans may be strings.
 //
-// Thread: any; pure. The model is TypeUtils of fastjson 1.2.83. These functions refuse what that
-// parser rounds or guesses: 1.5 for an integer, 2 for a boolean, true for a number, "1,5".
+// Thread: any. The model is TypeUtils of fastjson 1.2.83. Rounds and guesses of that parser are
+// refused: 1.5 for an integer, 2 for a boolean, true for a number, "1,5".
 #ifndef NOWCALLS_CORE_RULES_RULE_VALUES_H_
 #define NOWCALLS_CORE_RULES_RULE_VALUES_H_
 
@@ -12,7 +11,7 @@
 
 namespace nowcalls::core {
 
-// True for null, "", "null" and "NULL": a number or a boolean with such a value counts as left out.
+// null, "", "null" or "NULL": such a number or boolean counts as left out.
 bool IsUnset(const nlohmann::json& value);
 
 // 10, 10.0, "10", "10.0" and "1,000". nullopt: no integer of 64 bits with a sign.

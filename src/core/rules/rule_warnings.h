@@ -1,6 +1,6 @@
 // RuleWarnings: surprises of a valid rule.
 //
-// Thread: any; pure.
+// Thread: any.
 #ifndef NOWCALLS_CORE_RULES_RULE_WARNINGS_H_
 #define NOWCALLS_CORE_RULES_RULE_WARNINGS_H_
 
@@ -15,8 +15,8 @@
 namespace nowcalls::core {
 
 // Counts that rounding makes 0 or clearly less; fields without effect; rules that Sentinel or
-// sentinel-golang would not take; strings that look like numbers in a map of specificItems. `rule`
-// is what `object` was read as.
+// sentinel-golang would not take; strings like numbers in a map of specificItems. `rule`: read from
+// `object`.
 std::vector<std::string> RuleWarnings(const nlohmann::json& object, const Rule& rule);
 
 // Rules whose calls a second their namespace's guard refuses before they do. `guard`: requests a

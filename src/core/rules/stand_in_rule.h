@@ -1,7 +1,7 @@
 // StandInRule: a rule of one kind for tokens whose flow id has a rule of the other kind only.
 //
-// Thread: any. Ledgers before format version 4 had one rule for all tokens of a flow id, which may
-// have changed its kind while tokens were out.
+// Thread: any. Before format version 4 all tokens of a flow id had one rule, which may have changed
+// its kind.
 #ifndef NOWCALLS_CORE_RULES_STAND_IN_RULE_H_
 #define NOWCALLS_CORE_RULES_STAND_IN_RULE_H_
 
@@ -11,11 +11,9 @@
 
 namespace nowcalls::core {
 
-// The first format version in which each kind of a flow id has a rule of its own.
 inline constexpr uint32_t kFirstFormatWithKinds = 4;
 
-// Of the kind that `rule` is not, with its owner and hold times. It is to be removed; all else has
-// its default.
+// Of the kind that `rule` is not, with its owner and hold times; to be removed.
 inline Rule StandInRule(const Rule& rule) {
   Rule made;
   made.resource = rule.resource;

@@ -1,6 +1,6 @@
 // DeadlineCounter: live tokens by span of their deadlines.
 //
-// Thread: loop. Uncommitted tokens count, so the bound holds for records on their way to the disk.
+// Thread: loop. Uncommitted tokens count, too.
 #ifndef NOWCALLS_CORE_TABLES_DEADLINE_COUNTER_H_
 #define NOWCALLS_CORE_TABLES_DEADLINE_COUNTER_H_
 
@@ -13,7 +13,7 @@ namespace nowcalls::core {
 
 class DeadlineCounter {
  public:
-  // A token is seen as due at most this much after its deadline.
+  // A token is seen as due at most this long after its deadline.
   static constexpr int64_t kSpanMs = 64;
 
   // REQUIRES: deadline_ms >= 0.

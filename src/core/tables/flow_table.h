@@ -1,7 +1,7 @@
-// FlowTable: flows by id and kind, their keys, and namespaces.
+// FlowTable: flows by id and kind (nowcalls/flow_kind.h), their keys, and namespaces.
 //
-// Thread: loop. A flow id has at most one flow of each kind (nowcalls/flow_kind.h). A flow exists
-// while it has an active rule or live tokens. Slots are stable and reused.
+// Thread: loop. A flow exists while it has an active rule or live tokens. Slots are stable and
+// reused.
 #ifndef NOWCALLS_CORE_TABLES_FLOW_TABLE_H_
 #define NOWCALLS_CORE_TABLES_FLOW_TABLE_H_
 
@@ -56,7 +56,6 @@ struct TokenCounters {
 };
 
 // A plain call needs four cache lines: the first two, the first counters, the short held times.
-// Waiters, a cap for clients and keys need more.
 struct alignas(1024) Flow {  // Never on two pages.
   Lane lane;                 // Of all tokens. Under a rule with a parameter it limits nothing.
   FlowId id;
@@ -64,7 +63,7 @@ struct alignas(1024) Flow {  // Never on two pages.
   bool level_by_session = false;  // Copies of what the rule says, as the next two.
   bool shadow = false;
   bool keyed = false;  // Of kind kValue: each value has a lane of its own.
-  // Given up while tokens are out: grants nothing, but its times hold.
+  // While tokens are out: grants nothing, but its times hold.
   bool removed = false;
   bool draining = false;         // In force, but an administrator has stopped its grants.
   bool says_rate = false;        // The rule says that its count limits calls a second.
@@ -84,7 +83,7 @@ struct alignas(1024) Flow {  // Never on two pages.
 
   alignas(64) TokenCounters counters;
   TimeHistogram held_times;  // Of the tokens that have ended since the server started.
-  // Of answered waits since then, whatever the answer. Null before the first.
+  // Of answered waits, whatever the answer; null before the first.
   std::unique_ptr<TimeHistogram> waited_times;
 
   FlowKey key() const { return {id, FlowKindIf(keyed)}; }
@@ -92,7 +91,7 @@ struct alignas(1024) Flow {  // Never on two pages.
     return {timeout_strategy, resource_timeout_ms, client_offline_time_ms};
   }
   bool active() const { return rule != nullptr && !removed; }
-  // The end of a token's longest hold, in spite of keeps; INT64_MAX: no bound.
+  // With all keeps; INT64_MAX: no bound.
   int64_t HoldEndMs(int64_t issued_ms) const {
     return max_hold_ms == 0 ? INT64_MAX : issued_ms + max_hold_ms;
   }
@@ -123,7 +122,7 @@ struct Namespace {
   bool to_wake = false;
   bool wake_again = false;
   FlowAndKey wake_after{FlowKey{}, kNoKey};  // Flow ids begin with 1.
-  // The source of its active rules in the ledger. Empty: no rules, or an old version recorded none.
+  // The source of its active rules in the ledger; empty: none is recorded.
   std::string source;
   std::string claimed_by;  // The source that claimed it in this run; empty: none has.
   RuleLoads loads;
@@ -132,19 +131,17 @@ struct Namespace {
 
 class FlowTable {
  public:
-  // `hash_key` spreads flow ids.
   explicit FlowTable(const std::array<uint64_t, 2>& hash_key)
       : hash_key_(hash_key), keys_(hash_key) {}
 
-  // kNoFlow: none.
   FlowSlot Find(const FlowKey& key) const;
-  // Begins to load what Find and Prefetch look at.
+  // Before Find and Prefetch.
   void PrefetchPlace(FlowId id) const { slots_.Prefetch(HashOf(id)); }
-  // Begin to load what a token's issue or end touches.
+  // For a token's issue or end.
   void Prefetch(FlowId id) const;
   void PrefetchAt(FlowSlot slot) const;
   FlowSlot FindOrAdd(const FlowKey& key);
-  // Erases the flow with its rule. REQUIRES: no tokens, no keys.
+  // With its rule. REQUIRES: no tokens, no keys.
   void Erase(FlowSlot slot);
 
   Flow& at(FlowSlot slot) { return flows_[slot]; }
@@ -166,7 +163,7 @@ class FlowTable {
   NamespaceSlot FindOrAddNamespace(std::string_view name);
   // For present and later namespaces.
   void SetGuards(NamespaceGuards guards);
-  // Forgets a namespace without sessions, rules (active or removed) and claim.
+  // Unused: without sessions, rules (active or removed) and claim.
   void EraseNamespaceIfUnused(NamespaceSlot slot);
   Namespace& name_space(NamespaceSlot slot) { return namespaces_[slot]; }
   const Namespace& name_space(NamespaceSlot slot) const { return namespaces_[slot]; }
@@ -174,8 +171,8 @@ class FlowTable {
   // A bound of slots; free ones have no name.
   uint32_t namespace_slots() const { return namespaces_.used(); }
 
-  // The level: calls at once in the lane; 0 without an active rule. Of a flow with a parameter: of
-  // a value without an item of its own.
+  // Calls at once in the lane; 0 without an active rule. Of a flow with a parameter: of a value
+  // without an item.
   int64_t LevelOf(const LaneRef& ref) const { return LevelOf(at(ref.flow_slot), ref.key_slot); }
   int64_t LevelOf(const Flow& flow, KeySlot key) const {
     if (!flow.active()) return 0;
@@ -186,9 +183,9 @@ class FlowTable {
     const Flow& flow = at(slot);
     return flow.active() ? Shared(flow, core::CountOf(*flow.rule, value)) : 0;
   }
-  // Calls that a session may hold, at least 1; INT64_MAX without a cap for clients.
+  // Calls that a session may hold, at least 1; INT64_MAX without a cap.
   int64_t CapOf(const Flow& flow) const;
-  // Calls that the session may still get; may be negative.
+  // May be negative.
   int64_t CapLeft(const Flow& flow, SessionSlot session) const {
     if (flow.held_by_session == nullptr || !flow.rule->capped()) return INT64_MAX;
     const auto held = flow.held_by_session->find(session);
@@ -201,10 +198,10 @@ class FlowTable {
     change(&flow->counters);
     change(&totals_);
   }
-  // Of all flows, erased ones too, since the server started.
+  // Erased flows too.
   const TokenCounters& totals() const { return totals_; }
 
-  // Active rules over all namespaces.
+  // Active ones.
   size_t rules() const { return rules_; }
   // REQUIRES: the rule has the flow's id and kind, and sorted items.
   void SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule, double timeout_factor);
@@ -212,7 +209,6 @@ class FlowTable {
   void MarkRemoved(FlowSlot slot);
   // The value's key, refreshed. It needs a token or a waiter, else EraseKeyIfUnused.
   KeySlot FindOrAddKey(FlowSlot slot, const Param& value);
-  // Erases the key unless it has a token or a waiter.
   void EraseKeyIfUnused(KeySlot slot);
   // Takes the value's count from the rule, if that has changed.
   void RefreshKey(KeySlot slot);
@@ -227,7 +223,6 @@ class FlowTable {
     if (flow.level_by_session) count *= name_space(flow.name_space).sessions_online;
     return WholeCalls(count);
   }
-  // By the rule; from the key's copy if that is of this rule.
   double CountOf(const Flow& flow, KeySlot slot) const {
     const Key& key = keys_.at(slot);
     return key.rule_number == flow.rule_number ? key.lane.level_count
@@ -257,7 +252,7 @@ inline bool AreMany(const FlowTable& flows) { return flows.size() >= kTableSizes
 // The chosen flows that exist: at most two, the rule of the flow first.
 std::vector<FlowSlot> FindAll(const FlowTable& flows, const FlowChoice& choice);
 
-// kInvalidArgument: without a kind, a choice of flows of two namespaces would hit the wrong one.
+// kInvalidArgument: a choice without a kind has flows of two namespaces.
 Status CheckOneNamespace(const FlowTable& flows, const FlowChoice& choice);
 
 // The id's flow of the other kind, if that has an active rule; else kNoFlow.

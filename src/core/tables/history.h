@@ -1,7 +1,7 @@
-// History: the last ends of tokens that their holders did not bring about in time, for operators.
+// History: the last tokens that their holders did not end in time, for operators.
 //
-// Thread: loop. Bounded, oldest first out, alike in memory and ledger. A batch holds its entries in
-// blocks (ledger/history_entry.h).
+// Thread: loop. Oldest first out, alike in memory and ledger. A batch has blocks of entries
+// (ledger/history_entry.h).
 #ifndef NOWCALLS_CORE_TABLES_HISTORY_H_
 #define NOWCALLS_CORE_TABLES_HISTORY_H_
 
@@ -32,9 +32,9 @@ class History {
 
   // Sets the entry's sequence.
   void Add(ledger::HistoryEntry entry);
-  // Records entries added and blocks dropped since the last call. Call before the seal.
+  // Records changes since the last call. Call before the seal.
   void Record(ledger::CommitBatch* batch);
-  // Bytes that Record will append; one more an entry in a block with parameters.
+  // Of the next Record; one more an entry in a block with parameters.
   size_t unrecorded_bytes() const { return unrecorded_bytes_; }
 
   bool has_surplus() const;

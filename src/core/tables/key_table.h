@@ -1,7 +1,7 @@
 // KeyTable: values of parameters under their flows, each with its lane.
 //
-// Thread: loop. A key exists while it has a token or a waiter. None is evicted. Slots are stable
-// and reused. Some 105 bytes a key, and text beyond 15 bytes.
+// Thread: loop. A key exists while it has a token or a waiter. Slots are stable and reused. Some
+// 105 bytes a key, and text beyond 15 bytes.
 #ifndef NOWCALLS_CORE_TABLES_KEY_TABLE_H_
 #define NOWCALLS_CORE_TABLES_KEY_TABLE_H_
 
@@ -31,12 +31,10 @@ struct Key {
 
 class KeyTable {
  public:
-  // `hash_key` keeps clients from choosing places.
   explicit KeyTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
 
-  // kNoKey: none.
   KeySlot Find(FlowSlot flow_slot, const Param& value) const;
-  // REQUIRES: the value has no key.
+  // REQUIRES: it has no key.
   KeySlot Add(FlowSlot flow_slot, const Param& value);
   // REQUIRES: neither tokens nor waiters.
   void Erase(KeySlot slot);
@@ -48,7 +46,7 @@ class KeyTable {
 
   // The key's first waiter may have come, or its last gone.
   void TrackWaiting(KeySlot slot);
-  // The flow's keys with waiters, by slot.
+  // By slot.
   std::vector<KeySlot> WaitingOf(FlowSlot flow_slot) const;
   // The same, while visit(KeySlot) returns true.
   template <typename Visit>
@@ -58,14 +56,14 @@ class KeyTable {
     }
   }
 
-  // Each key of the flow, by a walk over all keys.
+  // By a walk over all keys.
   template <typename Visit>
   void ForEachOf(FlowSlot flow_slot, Visit&& visit) const {
     for (uint32_t i = 0; i < keys_.used(); ++i) {
       if (keys_[KeySlot(i)].flow_slot == flow_slot) visit(KeySlot(i));
     }
   }
-  // All key slots are below this.
+  // All slots are below.
   uint32_t slots() const { return keys_.used(); }
 
  private:

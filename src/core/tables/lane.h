@@ -1,7 +1,7 @@
 // Lane: the calls that count against a limit, and the acquires that wait under it.
 //
-// Thread: loop. A flow is a lane. Under a rule with a parameter each value in use is a lane, too,
-// so a full value never delays another.
+// Thread: loop. A flow is a lane. Under a rule with a parameter each value in use is a lane, too: a
+// full value never delays another.
 #ifndef NOWCALLS_CORE_TABLES_LANE_H_
 #define NOWCALLS_CORE_TABLES_LANE_H_
 

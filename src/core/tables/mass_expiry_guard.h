@@ -1,8 +1,8 @@
 // MassExpiryGuard: tells a network cut from clients that die one by one.
 //
-// Thread: loop. Counts sessions that went offline with tokens, at their last loss. A mass: a large
-// part of all sessions with tokens went offline within one clientOfflineTime of each other. Times
-// are ms of the ledger clock, never going back.
+// Thread: loop. A mass: a large part of all sessions with tokens went offline within one
+// clientOfflineTime of each other. Only a session's last loss counts. Times of the ledger clock
+// never go back.
 #ifndef NOWCALLS_CORE_TABLES_MASS_EXPIRY_GUARD_H_
 #define NOWCALLS_CORE_TABLES_MASS_EXPIRY_GUARD_H_
 
@@ -18,19 +18,18 @@ struct MassExpiryOptions {
 
 class MassExpiryGuard {
  public:
-  // The longest window, whatever rules say. A verdict is final this long after a loss.
+  // The longest window. A verdict is final this long after a loss.
   static constexpr int64_t kWindowMsMax = 60'000;
   // The third window is for a late loop.
   static constexpr int64_t kRememberedMs = 3 * kWindowMsMax;
 
-  // A member of the session, which only the guard changes.
+  // A member of the session.
   struct Loss {
     static constexpr int64_t kNone = INT64_MIN;
     int64_t at_ms = kNone;  // When it last went offline with tokens.
     bool away = false;      // Not back since.
   };
 
-  // Losses within a window.
   struct Tally {
     uint64_t lost = 0;
     uint64_t away = 0;  // Not back since.
@@ -48,7 +47,7 @@ class MassExpiryGuard {
     return loss.at_ms != Loss::kNone && loss.at_ms + kRememberedMs >= now_ms;
   }
 
-  // Losses up to `window_ms` (at most kWindowMsMax) before or after the moment.
+  // Up to `window_ms` (at most kWindowMsMax) before or after the moment.
   Tally Count(int64_t offline_since_ms, int64_t window_ms) const;
   // `lost` of at most this many sessions are a mass; 0: never.
   uint64_t SessionsMax(uint64_t lost) const;

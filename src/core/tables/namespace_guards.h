@@ -1,6 +1,6 @@
 // NamespaceGuards: requests for calls a second, by namespace.
 //
-// Thread: any; a plain value.
+// Thread: any.
 #ifndef NOWCALLS_CORE_TABLES_NAMESPACE_GUARDS_H_
 #define NOWCALLS_CORE_TABLES_NAMESPACE_GUARDS_H_
 

@@ -1,8 +1,7 @@
 // RequestIds: acquires with a request id that wait or were cancelled, by session and id.
 //
-// Thread: loop. A cancelled id is kept for a while: an acquire overtaken by its cancel is refused.
-// Cancelled ids are bounded for a session and in all; ids of closed sessions go first, then the
-// oldest.
+// Thread: loop. Cancelled ids are bounded for a session and in all; ids of closed sessions go
+// first, then the oldest.
 #ifndef NOWCALLS_CORE_TABLES_REQUEST_IDS_H_
 #define NOWCALLS_CORE_TABLES_REQUEST_IDS_H_
 
@@ -24,7 +23,6 @@ class RequestIds {
   RequestIds(size_t of_session_max, size_t cancelled_max)
       : of_session_max_(of_session_max), cancelled_max_(cancelled_max) {}
 
-  // kNoWaiter: none.
   WaiterSlot FindWaiter(SessionId session, uint64_t request_id) const;
 
   // REQUIRES: request_id is not 0; no waiter of the session has it.
@@ -34,9 +32,9 @@ class RequestIds {
   // Remembers the id until `until_ms`; a second cancel counts anew.
   void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
   bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
-  // Forgets ids of closed sessions, and ids whose time is over.
+  // Ids of closed sessions, and ids whose time is over.
   void ForgetCancelled(int64_t now_ms, uint32_t entries_max);
-  // When ForgetCancelled is due; INT64_MAX: no id is remembered.
+  // Of ForgetCancelled; INT64_MAX: no id is remembered.
   int64_t forget_ms() const;
   void ForgetSession(SessionId session);
 

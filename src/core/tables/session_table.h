@@ -29,13 +29,13 @@ namespace nowcalls::core {
 
 inline constexpr int64_t kNotScheduled = INT64_MAX;
 
-// MassExpiryGuard's verdict about an offline session.
+// About an offline session.
 struct MassVerdict {
   bool mass = false;      // Went offline in a mass. True until it is back.
   int64_t asked_ms = 0;   // When last asked; 0: not yet.
   int64_t window_ms = 0;  // The window asked about.
 
-  // Whether asking again tells nothing new. A verdict is final once its window has passed.
+  // Whether asking again tells nothing new.
   bool Covers(int64_t offline_since_ms, int64_t wanted_window_ms, int64_t now_ms) const {
     if (mass) return true;
     return window_ms >= wanted_window_ms &&
@@ -82,24 +82,23 @@ struct SessionState {
   bool online() const { return connections > 0; }
   void AddPeer(std::string_view peer);
   void RemovePeer(std::string_view peer);
-  // Sessions of the client id; 0 without one.
+  // 0 without a client id.
   size_t instances() const { return client == nullptr ? 0 : client->by_instance.size(); }
 };
 
 inline std::string_view HostOf(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
-// The first host of the peers, by name, other than `host`; empty: none.
+// The first by name that is not `host`; empty: none.
 std::string_view OtherHost(const SessionState& session, std::string_view host);
 
 class SessionTable {
  public:
   // Null: no session.
   const ClientState* FindClient(NamespaceSlot name_space, std::string_view client_id) const;
-  // kNoSession: none.
   SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id,
                         uint64_t instance) const;
   SessionSlot FindById(SessionId id) const;
-  // All sessions of a name: the instances of a client id, by instance, or the connections that came
-  // from "@HOST:PORT" in turn, by id.
+  // The instances of a client id, by instance, or the connections that came from "@HOST:PORT" in
+  // turn, by id.
   std::vector<SessionSlot> FindAll(NamespaceSlot name_space, std::string_view name) const;
 
   // REQUIRES: the id and, for kNamed, the instance of the client id are free.

@@ -1,6 +1,7 @@
 // Slots: the number of an object in its table, a type of its own for each kind of object.
 //
-// Thread: any; plain values. Good until the object is erased; then another may get it.
+// Thread: any. Good until the object is erased; then another may get it. Tables answer kNoFlow,
+// kNoKey ... for none.
 #ifndef NOWCALLS_CORE_TABLES_SLOT_H_
 #define NOWCALLS_CORE_TABLES_SLOT_H_
 

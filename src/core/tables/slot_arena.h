@@ -1,7 +1,7 @@
 // SlotArena: objects by slot, at addresses that never move.
 //
-// Thread: loop. Chunks stay until the arena ends; slots are reused. A chunk begins a page. A chunk
-// of 128 KiB or more takes pages from the system as objects are first made.
+// Thread: loop. Chunks stay, slots are reused. A chunk begins a page; one of 128 KiB or more takes
+// pages as objects are first made.
 #ifndef NOWCALLS_CORE_TABLES_SLOT_ARENA_H_
 #define NOWCALLS_CORE_TABLES_SLOT_ARENA_H_
 

@@ -1,7 +1,6 @@
 // SlotIndex: a SlotTable that grows in small steps at any size.
 //
-// Thread: loop. The hash chooses one of kShards tables, which grow one by one. So an insert moves a
-// kShards-th of the entries at most.
+// Thread: loop. An insert moves a kShards-th of the entries at most.
 #ifndef NOWCALLS_CORE_TABLES_SLOT_INDEX_H_
 #define NOWCALLS_CORE_TABLES_SLOT_INDEX_H_
 

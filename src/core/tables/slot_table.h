@@ -1,8 +1,7 @@
 // SlotTable: from the hash of a key to the slot of the object with that key.
 //
-// Thread: loop. Open addressing, 8 bytes an entry, without the key: Find compares the key in the
-// object. Grows at 3/4 full; shrinks only when told. Hashes must be evenly distributed, whatever
-// keys a peer chooses.
+// Thread: loop. 8 bytes an entry, without the key. Grows at 3/4 full; shrinks only when told.
+// Hashes must be evenly distributed, whatever keys a peer chooses.
 #ifndef NOWCALLS_CORE_TABLES_SLOT_TABLE_H_
 #define NOWCALLS_CORE_TABLES_SLOT_TABLE_H_
 
@@ -21,12 +20,12 @@ class SlotTable {
   // REQUIRES: the slot is not in the table. May move all entries.
   void Insert(uint32_t hash, S slot);
   void Erase(uint32_t hash, S slot);  // REQUIRES: in the table, with this hash.
-  // Room for `slots` in all without moving entries.
+  // For `slots` in all.
   void Reserve(size_t slots);
 
   void ShrinkIfSparse();  // Only if less than 1/8 is used.
 
-  // The first slot of the hash that `is_it` accepts; none: S(). Other keys may have the hash.
+  // S(): none. Other keys may have the hash: `is_it` compares.
   template <typename Predicate>
   S Find(uint32_t hash, Predicate is_it) const {
     if (entries_.empty()) return S();
@@ -49,7 +48,7 @@ class SlotTable {
     S slot;
   };
 
-  // Where the probe of a hash begins, and the place after `i`. REQUIRES: entries.
+  // REQUIRES: entries.
   size_t Home(uint32_t hash) const { return uint64_t{hash} * entries_.size() >> 32; }
   size_t Next(size_t i) const { return i + 1 == entries_.size() ? 0 : i + 1; }
   size_t Steps(size_t from, size_t to) const {  // Steps of Next between the places.

@@ -1,7 +1,6 @@
 // SparedTokens: due tokens of one offline session that may stay for now.
 //
-// Thread: loop. Tokens wait for a moment of the expire strategy, or for a rule that became more
-// patient. Listed by fence, also after their end. Some 10 bytes a token.
+// Thread: loop. Listed by fence, also after their end. Some 10 bytes a token.
 #ifndef NOWCALLS_CORE_TABLES_SPARED_TOKENS_H_
 #define NOWCALLS_CORE_TABLES_SPARED_TOKENS_H_
 
@@ -22,13 +21,13 @@ class SparedTokens {
   // `due_ms`: of all tokens of the flow.
   void WaitForRule(FlowSlot flow, uint64_t fence, int64_t due_ms);
 
-  // Whether the flow's tokens wait here: all or none, being due at one moment.
+  // All tokens of a flow wait here, or none.
   bool Has(FlowSlot flow) const { return flows_.contains(flow); }
   int64_t next_ms() const;  // INT64_MAX without tokens.
   // Takes some of the fences due up to `now_ms`; empty: none are.
   std::vector<uint64_t> TakeDue(int64_t now_ms);
 
-  // Rules became less patient: due_ms(flow) is the new moment.
+  // due_ms(flow): the new moment.
   template <typename DueMs>
   void BringForward(DueMs due_ms) {
     for (auto& [flow, waiting] : for_rule_) MoveForward(flow, &waiting, due_ms(flow));

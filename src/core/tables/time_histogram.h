@@ -1,7 +1,7 @@
 // TimeHistogram: times as quantiles, counts below fixed times, and a sum, in ms.
 //
-// Thread: loop. Four buckets to a doubling, so a quantile is at most 25 % above the true one. 512
-// bytes; times below 16 ms lie in the cache line of the sum.
+// Thread: loop. A quantile is at most 25 % above the true one. 512 bytes; times below 16 ms lie in
+// the cache line of the sum.
 #ifndef NOWCALLS_CORE_TABLES_TIME_HISTOGRAM_H_
 #define NOWCALLS_CORE_TABLES_TIME_HISTOGRAM_H_
 
@@ -42,8 +42,8 @@ class alignas(64) TimeHistogramUpTo {
 
     uint64_t count() const { return up_to_.back(); }
 
-    // The upper end of the quantile's bucket, at most the longest, in ms; 0: nothing was added.
-    // REQUIRES: 0 < quantile <= 1.
+    // The upper end of its bucket, at most the longest, in ms; 0: nothing was added. REQUIRES: 0 <
+    // quantile <= 1.
     uint64_t Quantile(double quantile) const {
       if (count() == 0) return longest_ms_;
       const double rank = std::ceil(quantile * static_cast<double>(count()));

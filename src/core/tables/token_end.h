@@ -1,6 +1,6 @@
 // TokenEnd: how a token ends.
 //
-// Thread: any; a plain value.
+// Thread: any.
 #ifndef NOWCALLS_CORE_TABLES_TOKEN_END_H_
 #define NOWCALLS_CORE_TABLES_TOKEN_END_H_
 

@@ -22,6 +22,7 @@ TokenIds::TokenIds(const std::array<uint64_t, 2>& key) {
 
 // An unbalanced Feistel network over halves of 31 and 32 bits; six rounds, each undone by Decrypt
 // in reverse order. Random numbers would repeat after some 2^31 draws, hours of a busy server.
+// Whoever guesses an id gains nothing: a session can only release its own tokens.
 uint64_t TokenIds::Encrypt(uint64_t value) const {
   uint64_t high = value >> kLowBits;
   uint64_t low = value & kLowMask;

@@ -2,8 +2,8 @@
 //
 // Thread: one at a time.
 //
-// An id is its fence under a keyed permutation of 1 .. 2^63-1. The key is drawn once for each
-// ledger. No safety rests on its secrecy: a session can only release its own tokens.
+// An id is its fence under a keyed permutation of 1 .. 2^63-1. No safety rests on the key's
+// secrecy.
 #ifndef NOWCALLS_CORE_TABLES_TOKEN_IDS_H_
 #define NOWCALLS_CORE_TABLES_TOKEN_IDS_H_
 
@@ -29,7 +29,7 @@ class TokenIds {
   // The same; a ToFence soon after is fast.
   Fence ToFenceAhead(TokenId id) const;
 
-  // Whether `id` is FromFence(fence), for any fence. Caches nothing, so a processor overlaps calls.
+  // Takes any fence. Caches nothing, so a processor overlaps calls.
   bool IsIdOf(TokenId id, Fence fence) const {
     return fence.value >= 1 && fence.value <= kMax && id.value == IdOf(fence.value);
   }

@@ -1,13 +1,12 @@
 // TokenTable: every live token in memory.
 //
-// Thread: loop. An entry is 64 bytes at a slot that never moves. It is found by its fence, or by
-// its session and request id. Three lists link the tokens in order of issue: all, of a flow, of a
-// session.
+// Thread: loop. Entries never move. Three lists link the tokens in order of issue: all, of a flow,
+// of a session.
 //
 // The last kRecent fences lie in a ring, older ones in indexes (slot_index.h).
 //
-// Memory: 64 bytes a token, and 8 in an index that grows at 3/4 full. A request id takes 8 bytes
-// and 8 in its index; a key 4.
+// Memory: 64 bytes a token, a request id 8, a key 4; 8 an entry of an index, which grows at 3/4
+// full.
 #ifndef NOWCALLS_CORE_TABLES_TOKEN_TABLE_H_
 #define NOWCALLS_CORE_TABLES_TOKEN_TABLE_H_
 
@@ -86,8 +85,7 @@ class TokenTable {
   TokenTable(const TokenTable&) = delete;
   TokenTable& operator=(const TokenTable&) = delete;
 
-  // The caller fills its other members and links it. REQUIRES: `fence` is not 0 and not in the
-  // table.
+  // The caller fills and links it. REQUIRES: `fence` is not 0 and not in the table.
   TokenSlot Insert(uint64_t fence);
   void Reserve(uint32_t tokens) { index_.Reserve(size_t{size_} + tokens); }  // About `tokens` more.
   // Insert during a load: not found before IndexLoaded. The caller checks that fences are unique.
@@ -101,7 +99,6 @@ class TokenTable {
   // REQUIRES: not linked yet.
   void Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
-  // kNoToken if absent.
   TokenSlot Find(uint64_t fence) const {
     const TokenSlot recent = recent_[fence % kRecent];
     if (recent != kNoToken && at(recent).fence == fence) return recent;
@@ -121,7 +118,7 @@ class TokenTable {
     if (slot != kNoToken) PrefetchAt(slot);
   }
 
-  // Any token of the id; kNoToken: none.
+  // Any token of the id.
   TokenSlot FindRequest(SessionSlot session, uint64_t request_id) const;
   // Calls visit(TokenSlot).
   template <typename Visit>
@@ -133,7 +130,7 @@ class TokenTable {
   void SetRequest(TokenSlot slot, uint64_t request_id);
   uint64_t RequestIdOf(TokenSlot slot) const;  // 0: none.
 
-  // The key (KeyTable) whose value the token holds; kNoKey: none.
+  // The key (KeyTable) whose value the token holds.
   KeySlot KeyOf(TokenSlot slot) const {
     return at(slot).has_key == 0 ? kNoKey
                                  : (*key_chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
@@ -166,7 +163,6 @@ class TokenTable {
   static constexpr uint32_t kRecent = kTableSizes.recent;
   static constexpr size_t kGroup = 32;  // Places in an index loaded together.
 
-  // Request ids, or keys, of a chunk.
   using RequestChunk = PopulatedPtr<std::array<uint64_t, kChunkSize>>;
   using KeyChunk = PopulatedPtr<std::array<KeySlot, kChunkSize>>;
   using EntryChunk = PopulatedPtr<std::array<TokenEntry, kChunkSize>>;

@@ -1,11 +1,10 @@
 // WaitQueues: acquires that wait for room, in the order of their grants.
 //
 // Thread: loop. A lane (core/tables/lane.h) has two queues, of prioritized and of other waiters,
-// each first in, first out. Waiters that room cannot help are set aside: above the level, or at
-// their session's cap.
+// each by arrival. Waiters that room cannot help are set aside: above the level, or at their
+// session's cap.
 //
-// Indexed besides: waiters by owner (a connection of the engine), by flow over all lanes, by
-// deadline. Slots are stable and reused.
+// Slots are stable and reused.
 #ifndef NOWCALLS_CORE_TABLES_WAIT_QUEUES_H_
 #define NOWCALLS_CORE_TABLES_WAIT_QUEUES_H_
 
@@ -38,7 +37,7 @@ struct WaiterList {
 using WaiterPlaces = absl::btree_set<std::pair<uint64_t, WaiterSlot>>;
 using WaiterCounts = absl::btree_set<std::pair<uint32_t, WaiterSlot>>;
 
-// The waiters of one lane; a member of the lane. Index 0: prioritized, 1: others.
+// A member of its lane. Index 0: prioritized, 1: others.
 struct WaitQueue {
   std::array<WaiterList, 2> classes;    // All, in order of arrival.
   std::array<WaiterPlaces, 2> in_line;  // Not set aside.
@@ -120,10 +119,9 @@ class WaitQueues {
   const WaiterPlaces* OfFlow(const FlowKey& key, FlowSlot slot) const;
   using WaitingFlow = std::pair<FlowKey, FlowSlot>;  // By id and kind.
   const absl::btree_map<WaitingFlow, WaiterPlaces>& flows() const { return flows_; }
-  // The next in its class, set aside or not; kNoWaiter: none.
+  // The next in its class, set aside or not.
   WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
 
-  // kNoWaiter: none.
   static WaiterSlot First(const WaitQueue& queue, size_t queue_class);
   void SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue);
   void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
@@ -162,10 +160,10 @@ class WaitQueues {
   uint64_t looks() const { return looks_; }
 
   uint32_t SizeOf(uint32_t owner) const;
-  // A waiter of the owner, the same until its removal; kNoWaiter: none.
+  // A waiter of the owner, the same until its removal.
   WaiterSlot FirstOf(uint32_t owner) const;
 
-  // Without waiters kNoWaiter, INT64_MAX.
+  // INT64_MAX: no waiters.
   WaiterSlot Earliest() const;
   int64_t earliest_deadline_ms() const;
 

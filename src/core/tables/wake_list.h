@@ -1,7 +1,7 @@
 // WakeList: the lanes whose waiters may fit now.
 //
-// Thread: loop. Parts that make room add lanes; Admission grants at the end of each call. A lane or
-// namespace is listed once at most. Adding takes constant time.
+// Thread: loop. Admission grants at the end of each call. A lane or namespace is listed once at
+// most.
 #ifndef NOWCALLS_CORE_TABLES_WAKE_LIST_H_
 #define NOWCALLS_CORE_TABLES_WAKE_LIST_H_
 
@@ -24,9 +24,9 @@ class WakeList {
 
   // The lane has more room, or other waiters.
   void Add(const LaneRef& ref);
-  // Levels that the namespace's sessions share have changed.
+  // Levels by its sessions have changed.
   void AddNamespace(NamespaceSlot slot);
-  // Goes on later with a namespace from Take.
+  // A namespace from Take, for later.
   void PutBack(NamespaceSlot slot) { entries_.push_back({{}, slot}); }
 
   bool empty() const { return entries_.empty(); }

@@ -1,5 +1,4 @@
-// LookAhead: prefetches the flows of acquires, and of releases of recent tokens, and tells how long
-// each request is.
+// LookAhead: prefetches the flows of acquires, and of releases of recent tokens.
 //
 // Thread: loop. Nothing depends on what is loaded.
 #ifndef NOWCALLS_ENGINE_RPC_LOOK_AHEAD_H_
@@ -22,8 +21,8 @@ class LookAhead {
   void Restart() { next_ = prefetched_ = known_ = 0; }  // A visit to a connection begins.
 
   // The size of the message at the front of `input`. 0: ask the splitter; flows are few, or the
-  // message is cut off, longer than 1 KiB or refused. Within a visit, `input` goes on behind the
-  // last message, unless the call returned 0. REQUIRES: a message begins.
+  // message is cut off, over 1 KiB or refused. Within a visit, `input` goes on behind the last
+  // message, unless the call returned 0. REQUIRES: a message begins.
   size_t Next(std::string_view input) {
     if (next_ == known_) {
       if (!AreMany(books_.flows())) return 0;  // Their flows are in the cache.

@@ -37,7 +37,6 @@ namespace nowcalls::engine::rpc {
 struct MethodRow;
 
 struct Service {
-  // `rules_sink`: for rules_load; `the_figures`: for info; `the_version`: for hello.
   Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs, LateAnswers* the_late,
           Driver* the_driver, Identities* the_identities, std::string the_version,
           std::function<std::vector<wire::FigureRow>()> the_figures);
@@ -51,13 +50,13 @@ struct Service {
   const std::function<std::vector<wire::FigureRow>()> figures;
   RpcRuleSource rules;
   LookAhead look_ahead;
-  // Messages of all connections since the server started, by wire::Method.
+  // Messages since the server started, by wire::Method.
   std::array<uint64_t, wire::kMethodCount> requests{};
   wire::ParamList params;        // Of the request at hand.
   wire::AcquireAllParams group;  // Likewise.
 };
 
-// Of requests of one connection that no call of the core answers.
+// Of a connection's requests that no call of the core answers.
 struct LateMsgids {
   std::optional<uint32_t> backup;        // It waits for the backup's end.
   std::optional<uint32_t> wrong_secret;  // The identify that waits for its answer.
@@ -72,16 +71,16 @@ struct Call {
   LateMsgids* late;
 
   core::Core* core() const { return service.core; }
-  // Outputs::Immediate and AfterCommit. REQUIRES: the request is no notification.
+  // REQUIRES: the request is no notification.
   wire::OutputBuffer* Immediate() const { return service.outputs->Immediate(connection); }
   wire::OutputBuffer* AfterCommit() const { return service.outputs->AfterCommit(connection); }
 };
 
-// Access. False: the principal may not, and the call was answered so; a flow that does not exist
-// passes. `item`: of a list of flows, for the message.
+// False: the principal may not, and the call was answered so. A flow that does not exist passes.
+// `item`: of a list, for the message.
 bool MayReach(const Call& call, std::string_view name_space);
 bool MayReach(const Call& call, const FlowKey& key, std::optional<size_t> item = std::nullopt);
-// Of a choice of both kinds leaves those that the principal may reach. False: neither.
+// Leaves the kinds that the principal may reach. False: none.
 bool NarrowToReach(const Call& call, FlowChoice* choice);
 // PERMISSION; `why` continues the method's name. Counts, and logs an administrator's act.
 void ReplyNotAllowed(const Call& call, const std::string& why);

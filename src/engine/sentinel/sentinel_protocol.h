@@ -1,7 +1,7 @@
 // SentinelProtocol: Sentinel's frames on one connection (src/wire/SENTINEL.md).
 //
 // Thread: loop. Every frame but an empty one is answered. The first PING or token request decides
-// the namespace and makes a session, shown as "@HOST:PORT". Rates need none.
+// the namespace and makes a session. Rates need none.
 //
 //   FLOW, PARAM_FLOW          core::Rates; answered at once
 //   ACQUIRE, RELEASE, KEEP    core::Core; OK and what tells of a record leave after the commit
@@ -25,7 +25,6 @@ class SentinelProtocol final : public Protocol {
   // `service` outlives it.
   explicit SentinelProtocol(Service* service) : service_(service) {}
 
-  // Whether a connection may begin so.
   static bool BeginsWith(char first);
 
   ProtocolKind kind() const override { return ProtocolKind::kSentinel; }
@@ -45,7 +44,7 @@ class SentinelProtocol final : public Protocol {
   void Acquire(Connection* connection, const Request& request, const core::Step& step);
   void Release(Connection* connection, const Request& request, const core::Step& step);
   void Keep(Connection* connection, const Request& request, const core::Step& step);
-  // The token of a Release or Keep; makes a session if there is none. nullopt: refused.
+  // Makes a session if there is none. nullopt: refused.
   std::optional<TokenId> TokenOf(Connection* connection, const Request& request,
                                  const core::Step& step);
   void AnswerRate(Connection* connection, const Request& request, const core::RateAnswer& answer);

@@ -19,7 +19,7 @@ class CommitPace {
     mean_us_ = mean_us + (static_cast<double>(commit_us) - mean_us) / kLast;
   }
 
-  // False after a start or a stall, until enough quick commits: some seventy after a stall of 1 s.
+  // False after a start or a stall, until enough commits were quick.
   bool quick() const { return mean_us_ < kQuickUs; }
 
  private:

@@ -3,14 +3,14 @@
 // Thread: loop. The commit path:
 //
 // 1. Engine::OnBytes decides a request. Its reply waits for the open batch (invariant 1).
-// 2. At the end of a turn node::Turn seals that batch, unless a commit is under way.
-// 3. A small batch is committed here while commits are quick, any other on the commit thread.
+// 2. node::Turn seals that batch at a turn's end, unless a commit is under way.
+// 3. A small batch is committed here while commits are quick, others on the commit thread.
 // 4. The thread appends, syncs, reports the batch durable, then applies it.
 // 5. The loop collects that in its next turn, and the replies leave.
 // 6. The next batch holds what arrived meanwhile: group commit without a timer.
 //
-// Errors: a failed commit or sync ends the process (exit code 74). While one hangs, grants wait;
-// requests that change nothing do not.
+// Errors: a failed commit or sync ends the process (exit code 74). One that hangs holds up changes
+// only.
 #ifndef NOWCALLS_SERVER_COMMIT_COMMIT_PUMP_H_
 #define NOWCALLS_SERVER_COMMIT_COMMIT_PUMP_H_
 
@@ -37,7 +37,6 @@ namespace nowcalls::server {
 
 class CommitPump {
  public:
-  // All on the loop thread.
   struct Events {
     std::function<void()> durable;  // The batch of the last Commit that answered false.
     std::function<void()> closed;   // The last job is done.
@@ -58,22 +57,21 @@ class CommitPump {
 
   void Start(uv_loop_t* loop);
 
-  // First in a turn: notes a batch that became durable meanwhile.
+  // First in a turn: notes a batch that became durable.
   void Collect() {
     if (thread_->busy()) thread_->Collect();
   }
 
-  // New marks of free disk. REQUIRES: Start was called.
+  // New marks of free disk. REQUIRES: Start.
   void SetLimits(const Limits& limits) { thread_->SetDiskNear(NearBytes(limits)); }
 
   // Logs a commit that hangs, once.
   void ReportHanging(Instant now) { LogSlow(watch_.UnderWay(now)); }
-  // When ReportHanging has a line.
   Instant NextReport() const { return watch_.NextReport(); }
 
   // The last job: syncs the store, runs `close`. REQUIRES: no commit is under way.
   void Finish(const std::function<Status()>& close);
-  // REQUIRES: Events::closed has been called.
+  // REQUIRES: Events::closed was called.
   void Stop() { thread_->Stop(); }
 
  private:

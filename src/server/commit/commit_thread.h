@@ -23,8 +23,8 @@
 
 namespace nowcalls::server {
 
-// `told`: on the loop thread, when free bytes or inodes of the ledger's disk change. Looks come ten
-// times as often below `near_bytes`.
+// `told`: on the loop thread, when free bytes or inodes change. Below `near_bytes` looks come ten
+// times as often.
 struct DiskWatch {
   uint64_t near_bytes = 0;
   std::function<void(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files)> told;
@@ -41,13 +41,12 @@ class CommitThread {
     std::function<void(const std::string& what)> slow;
   };
 
-  // kInterval: syncs `durability.interval_ms` after a commit at most. Each second checks the
-  // ledger's place and the free disk.
+  // kInterval: syncs at most `durability.interval_ms` after a commit. Checks the ledger's place and
+  // the free disk each second.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                Events events, DiskWatch disk_watch);
 
-  // Commits a sealed batch on the loop thread. False: call Commit, since the batch is not small,
-  // commits are not quick, the thread is busy, or with kInterval.
+  // Commits on the loop thread, if that will be quick. False: call Commit.
   bool CommitHere(const ledger::CommitBatch& batch);
 
   // REQUIRES: !busy(); `batch` is sealed and unchanged until `done`.
@@ -61,7 +60,7 @@ class CommitThread {
 
   // From Commit or Finish until just before `done`.
   bool busy() const { return worker_.busy(); }
-  // Runs `done` now if it is due, else the next poll does.
+  // As WorkerThread::Collect.
   void Collect() { worker_.Collect(); }
   void Stop() { worker_.Stop(); }
 
@@ -89,8 +88,7 @@ class CommitThread {
   const ledger::CommitBatch* batch_ = nullptr;  // The job; nullptr means close_.
   std::function<Status()> close_;
 
-  // One thread at a time has the store. The loop takes it only if the commit thread neither has it
-  // nor waits.
+  // One thread at a time has the store.
   std::mutex mutex_;
   std::condition_variable returned_;
   bool loop_has_store_ = false;    // Guarded by mutex_, as are the next two.
@@ -98,7 +96,7 @@ class CommitThread {
   CommitWatch watch_here_;         // Of the commit on the loop thread.
   CommitPace pace_;
 
-  // Commit thread: when unsynced commits are to be synced, boot clock.
+  // Commit thread: the due sync, boot clock.
   std::optional<int64_t> sync_due_ms_;
   bool closed_ = false;
   int64_t look_due_ms_ = 0;

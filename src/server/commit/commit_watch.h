@@ -27,10 +27,10 @@ class CommitWatch {
     return "a commit took " + std::to_string(took_ms) + " ms";
   }
 
-  // Age of the commit under way, ms; 0: none.
+  // 0: none.
   int64_t UnderWayMs(Instant now) const { return began_ ? now - *began_ : 0; }
 
-  // When UnderWay has a text; kNever: none for this commit.
+  // kNever: UnderWay has no text for this commit.
   Instant NextReport() const { return began_ && !told_ ? *began_ + kHangsMs : kNever; }
 
   // The text about a commit that hangs; once a commit.

@@ -1,9 +1,8 @@
 // ServerConfig: settings of flags, environment and a TOML file.
 //
-// Thread: any, before the server starts; plain values. Flags beat the environment, then file, then
-// defaults. Errors (kInvalidArgument) name setting and origin: "flag --durability", "environment
-// NOWCALLS_DURABILITY", "nowcalls.toml:3: durability". Unknown flags and keys are errors, variables
-// warnings.
+// Thread: any; plain values. Flags beat the environment, then file, then defaults. Errors
+// (kInvalidArgument) name setting and origin: "flag --durability", "nowcalls.toml:3: durability".
+// Unknown flags and keys are errors, variables warnings.
 #ifndef NOWCALLS_SERVER_CONFIG_CONFIG_H_
 #define NOWCALLS_SERVER_CONFIG_CONFIG_H_
 
@@ -25,7 +24,7 @@
 
 namespace nowcalls::server {
 
-// A rule file is the whole rule set of its namespace.
+// The whole rule set of its namespace.
 struct RuleFile {
   std::string name_space;
   std::string path;
@@ -36,7 +35,7 @@ struct RuleFile {
 struct DurabilityChoice {
   store::Durability mode = store::Durability::kSync;
   int64_t interval_ms = 0;  // 1 .. 10000 with kInterval.
-  // Largest batch committed on the loop's thread, in records; 0: none.
+  // Largest batch committed by the loop, in records; 0: none.
   uint32_t inline_records_max = 256;
 
   // "sync", "interval:50", "none".
@@ -94,7 +93,7 @@ using Environment = std::map<std::string, std::string>;
 // Help and version win over mistakes elsewhere.
 Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env);
 
-// Output of --check-config: value and origin of each setting.
+// For --check-config: value and origin of each setting.
 std::string DescribeSettings(const Invocation& invocation);
 
 // For the log: "data-dir is /var/lib/nowcalls (flag --data-dir)".

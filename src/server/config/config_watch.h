@@ -1,8 +1,7 @@
 // ConfigWatch: reads the configuration again when its file changes, and on demand.
 //
 // Thread: loop; `read` and looks at the file run on libuv's workers, one at a time. `apply` also
-// gets the error of a missing file. Start reads once: the file may have changed since the process
-// began.
+// gets the error of a missing file. Start reads once.
 #ifndef NOWCALLS_SERVER_CONFIG_CONFIG_WATCH_H_
 #define NOWCALLS_SERVER_CONFIG_CONFIG_WATCH_H_
 
@@ -33,7 +32,7 @@ class ConfigWatch {
 
   // An empty `file` is not watched.
   ConfigWatch(std::string file, Read read, Apply apply, const ConfigWatchOptions& options = {});
-  // REQUIRES: never started; or Stop was called, and the loop has ended all work and handles.
+  // REQUIRES: never started; or Stop was called, and the loop ended all work and handles.
   ~ConfigWatch();
   ConfigWatch(const ConfigWatch&) = delete;
   ConfigWatch& operator=(const ConfigWatch&) = delete;

@@ -1,5 +1,5 @@
 // The table of settings. Flag --data-dir, variable NOWCALLS_DATA_DIR and TOML key data_dir are one
-// setting. --help and tools/manual/configuration.md come from it.
+// setting.
 //
 // Thread: any; it never changes.
 #ifndef NOWCALLS_SERVER_CONFIG_SETTINGS_H_

@@ -25,7 +25,6 @@ class DirectoryWatches {
   // `name`: the entry that changed, or the directory's own last name; empty: any.
   using OnChange = std::function<void(const std::string& directory, const std::string& name)>;
 
-  // At most `watches_max` directories at a time.
   DirectoryWatches(uv_loop_t* loop, size_t watches_max, OnChange on_change);
   // REQUIRES: Close was called, and the loop ran since.
   ~DirectoryWatches();

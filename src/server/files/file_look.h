@@ -1,4 +1,4 @@
-// LookAtFile: one look at a rule file: content, whether it rests, where a change would show.
+// LookAtFile: one look at a file: content, whether it rests, where a change would show.
 //
 // Thread: any; blocking, but pipes are not read.
 #ifndef NOWCALLS_SERVER_FILES_FILE_LOOK_H_

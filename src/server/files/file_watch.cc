@@ -53,6 +53,7 @@ void FileWatch::Start(uv_loop_t* loop) {
     timer->data = this;
     NOWCALLS_CHECK(uv_timer_init(loop_, timer) == 0);
   }
+  // The files may have changed since the process read them.
   BeginLook();
 }
 

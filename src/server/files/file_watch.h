@@ -1,8 +1,6 @@
 // FileWatch: reads files again when one of them changes (directory_watches.h), and on demand.
 //
-// Thread: loop; looks and `read` run on libuv's workers, one at a time. Files without a watch are
-// looked at every poll_ms, all others every idle_look_ms. Start reads once: the files may have
-// changed since the process began.
+// Thread: loop; looks and `read` run on libuv's workers, one at a time. Start reads once.
 #ifndef NOWCALLS_SERVER_FILES_FILE_WATCH_H_
 #define NOWCALLS_SERVER_FILES_FILE_WATCH_H_
 
@@ -39,7 +37,7 @@ class FileWatch {
 
   FileWatch(std::vector<std::string> paths, Read read, Unwatched unwatched,
             const FileWatchOptions& options = {});
-  // REQUIRES: never started; or Stop was called, and the loop has ended all work and handles.
+  // REQUIRES: never started; or Stop was called, and the loop ended all work and handles.
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
@@ -49,11 +47,10 @@ class FileWatch {
   void ReadNow();
   // Nothing is taken any more. Before Start: does nothing.
   void Stop();
-  // No work is under way.
   bool idle() const { return !looking_; }
 
  private:
-  // What the next look does; the later, the more.
+  // The later, the more the next look does.
   enum class Due { kNo, kIfChanged, kLook, kRead };
 
   struct Item;

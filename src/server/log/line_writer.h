@@ -1,8 +1,7 @@
 // LineWriter: writes lines to a descriptor on its own thread.
 //
-// Thread: any. Lines leave in the order of Append. While the descriptor takes nothing, `bytes_max`
-// bytes are buffered and newer lines dropped. A line tells how many were dropped, or refused by the
-// descriptor.
+// Thread: any. Lines leave in the order of Append. Beyond `bytes_max` buffered bytes newer lines
+// are dropped. A line tells how many were dropped, or refused by the descriptor.
 #ifndef NOWCALLS_SERVER_LOG_LINE_WRITER_H_
 #define NOWCALLS_SERVER_LOG_LINE_WRITER_H_
 
@@ -22,9 +21,9 @@ class LineWriter {
   // once.
   using LostNote = std::function<std::string(uint64_t lines)>;
 
-  // `fd` stays open for the life of the process: a stuck thread may still use it.
+  // `fd` stays open for ever: a stuck thread may use it.
   LineWriter(int fd, size_t bytes_max, LostNote lost_note);
-  // Drops lines that are not written yet; see Flush.
+  // Drops unwritten lines; see Flush.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

@@ -16,7 +16,7 @@ class LogLimiter {
  public:
   explicit LogLimiter(uint32_t lines_per_second_max) : lines_max_(lines_per_second_max) {}
 
-  // Whether to log a line now. If not, it is counted.
+  // False: the line is counted, not logged.
   bool Admit(Instant now) {
     if (now - second_began_ >= kSecondMs) {
       second_began_ = now;
@@ -30,7 +30,7 @@ class LogLimiter {
     return false;
   }
 
-  // When to log the count: a second after the first suppressed line. kNever: none is.
+  // A second after the first suppressed line; kNever: none is.
   Instant NextReport() const { return suppressed_ == 0 ? kNever : suppressed_since_ + kSecondMs; }
 
   uint64_t TakeSuppressed() { return std::exchange(suppressed_, 0); }

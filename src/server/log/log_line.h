@@ -1,7 +1,6 @@
 // One log line as text or JSON.
 //
-// Thread: any; pure. A call makes one line, safe for terminals and JSON parsers, whatever the
-// bytes.
+// Thread: any; pure.
 #ifndef NOWCALLS_SERVER_LOG_LOG_LINE_H_
 #define NOWCALLS_SERVER_LOG_LOG_LINE_H_
 

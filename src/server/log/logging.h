@@ -1,6 +1,5 @@
-// The server's log: spdlog's default logger on stderr. After SetUpLogging any thread may call LogAt
-// and spdlog::info. No thread waits for stderr's reader, so a process ends through FlushLog or
-// ExitNow.
+// The server's log: spdlog's default logger on stderr. After SetUpLogging any thread may call all.
+// No thread waits for stderr's reader, so a process ends through FlushLog or ExitNow.
 #ifndef NOWCALLS_SERVER_LOG_LOGGING_H_
 #define NOWCALLS_SERVER_LOG_LOGGING_H_
 
@@ -14,13 +13,12 @@ namespace nowcalls::server {
 // Once, before other threads log.
 void SetUpLogging(Severity least, LogFormat format);
 
-// Thread: any.
 void SetLogLevel(Severity least);
 
 // JSON shows `fields` beside the text.
 void LogAt(Severity severity, std::string_view text, const LogFields& fields = {});
 
-// Waits until all lines are written, for a second at most.
+// Waits for all lines, a second at most.
 void FlushLog();
 
 // FlushLog, then the end without destructors.

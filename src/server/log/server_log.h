@@ -24,14 +24,13 @@ class ServerLog {
         act_lines_(limits.log_act_lines_per_second_max),
         end_lines_(limits.log_end_lines_per_second_max) {}
 
-  // Logs the line, or counts it beyond its topic's bound.
   void Write(Severity severity, LogTopic topic, std::string_view text, const LogFields& fields,
              Instant now) {
     LogLimiter* const bound = BoundOf(topic);
     if (bound == nullptr || bound->Admit(now)) LogAt(severity, text, fields);
   }
 
-  // When ReportSuppressed has a line; kNever: none.
+  // kNever: ReportSuppressed has no line.
   Instant NextReport() const {
     return std::min({peer_lines_.NextReport(), act_lines_.NextReport(), end_lines_.NextReport()});
   }

@@ -1,6 +1,6 @@
 // Listener: a listening socket, watched by libuv.
 //
-// Thread: loop, from Start on. Running out of file descriptors is survived (net/acceptor.h).
+// Thread: loop, from Start on.
 #ifndef NOWCALLS_SERVER_LOOP_LISTENER_H_
 #define NOWCALLS_SERVER_LOOP_LISTENER_H_
 

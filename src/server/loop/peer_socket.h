@@ -1,12 +1,11 @@
 // PeerSocket: the socket of one accepted connection, and its bytes that wait to leave.
 //
-// Thread: loop. The owner deletes it in OnClosed alone: libuv holds its handle. The engine bounds
-// kept bytes. All bytes pass a net::Channel.
+// Thread: loop. The owner deletes it in OnClosed alone: libuv holds its handle.
 //
 //   open -> (flushing -> lingering) -> closed
 //
 // An orderly close sends kept bytes and the end of the stream, then drops input until the peer
-// closes; the owner bounds that with CloseNow. A failed send closes at once.
+// closes. The owner bounds it with CloseNow. A failed send closes at once.
 #ifndef NOWCALLS_SERVER_LOOP_PEER_SOCKET_H_
 #define NOWCALLS_SERVER_LOOP_PEER_SOCKET_H_
 
@@ -32,15 +31,13 @@ class PeerSocket final : public net::SocketTurn::Socket {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The socket has input. True: the owner receives in this turn (net/socket_turn.h); false: it
-    // asks again in the next one. `ended`: the peer sends no more behind it, or the connection
-    // broke; with true the owner may receive in a later turn, too.
+    // True: the owner receives in this turn (net/socket_turn.h). False: it is asked again in the
+    // next one. `ended`: no more will come, and with true the owner may receive later, too.
     virtual bool OnReadable(PeerSocket* socket, bool ended) = 0;
-    // Bytes came while the channel shook hands; it may have done so, or failed. `took_ns`: what the
-    // channel did with them.
+    // Bytes came while the channel shook hands; it may have done so, or failed, in `took_ns`.
     virtual void OnHandshake(engine::ConnectionId id, const net::Channel& channel,
                              uint64_t took_ns) = 0;
-    // Bytes of the protocol; the view ends with the call.
+    // The view ends with the call.
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
     // The peer sends no more; it may still read.
     virtual void OnEndOfInput(engine::ConnectionId id) = 0;
@@ -48,7 +45,6 @@ class PeerSocket final : public net::SocketTurn::Socket {
     virtual void OnSent(engine::ConnectionId id, size_t kept) = 0;
     // The same of a flushing socket.
     virtual void OnFlushing(engine::ConnectionId id) = 0;
-    // The peer's end of stream is awaited.
     virtual void OnLingering(engine::ConnectionId id) = 0;
     // The channel failed; the socket closes.
     virtual void OnFailed(engine::ConnectionId id, const std::string& why) = 0;
@@ -56,8 +52,7 @@ class PeerSocket final : public net::SocketTurn::Socket {
     virtual void OnClosed(engine::ConnectionId id) = 0;
   };
 
-  // Takes the connected, non-blocking `fd` and reads. nullptr: no memory to watch it; `fd` is
-  // closed.
+  // Takes the connected, non-blocking `fd` and reads. nullptr: no memory; `fd` is closed.
   static std::unique_ptr<PeerSocket> Open(uv_loop_t* loop, int fd,
                                           std::unique_ptr<net::Channel> channel,
                                           engine::ConnectionId id, Owner* owner);
@@ -70,13 +65,12 @@ class PeerSocket final : public net::SocketTurn::Socket {
   void Received(ssize_t result, std::string_view bytes) override;
   void Sent(ssize_t result, std::string_view bytes) override;
 
-  // Sends behind all sent before: with `turn`'s next SendAll, or later if bytes are kept. Ignored
-  // once closing. REQUIRES: `bytes` stay until SendAll.
+  // Leaves with `turn`'s next SendAll, or later behind kept bytes. Ignored once closing. REQUIRES:
+  // `bytes` stay until SendAll.
   void Send(std::string_view bytes, net::SocketTurn* turn);
-  // One that closes does no more of it.
   bool shakes_hands() const { return !closes() && channel_->shakes_hands(); }
   bool closes() const { return state_ != State::kOpen; }
-  // Bytes the socket did not take yet; 0 once closing.
+  // Bytes not taken yet; 0 once closing.
   size_t kept() const { return state_ == State::kOpen ? kept_left() : 0; }
 
   void SetReading(bool on);
@@ -85,7 +79,7 @@ class PeerSocket final : public net::SocketTurn::Socket {
   void CloseAfterFlush();
   // The same, without lingering if the peer has sent nothing unread.
   void CloseWhenFlushed();
-  // Closes at once; kept bytes are lost.
+  // Kept bytes are lost.
   void CloseNow();
 
  private:

@@ -1,7 +1,6 @@
 // Peers: the connections of a server: accepted, received from, sent to, closed.
 //
-// Thread: loop. A connection is an id of the engine and a PeerSocket. Each closing one has a
-// deadline. The engine bounds those that shake hands, as strangers.
+// Thread: loop. Each closing connection has a deadline.
 #ifndef NOWCALLS_SERVER_LOOP_PEERS_H_
 #define NOWCALLS_SERVER_LOOP_PEERS_H_
 
@@ -36,7 +35,7 @@ class Peers final : private PeerSocket::Owner {
   // For a peer to close its end once all is sent; at the server's end also to read it.
   static constexpr int64_t kCloseMsMax = 2'000;
 
-  // `engine`, `clock`, `log` and `tls` outlive it.
+  // Pointers outlive it.
   Peers(const Limits& limits, net::SocketBatch::Means means, engine::Engine* engine,
         const ledger::Clock* clock, ServerLog* log, TlsPort* tls)
       : limits_(limits), engine_(engine), clock_(clock), log_(log), tls_(tls), sockets_(means) {}
@@ -45,9 +44,9 @@ class Peers final : private PeerSocket::Owner {
 
   void Start(uv_loop_t* loop, std::vector<std::unique_ptr<Listener>> listeners);
 
-  // Receives from all sockets found readable since the last call.
+  // From all sockets found readable since the last call.
   void Receive();
-  // Since the last call a socket has joined those that a poll reads, or input was left for a turn.
+  // As node::Io::TakeMoreToRead.
   bool TakeToRead() { return std::exchange(to_read_, false) || !ended_.empty(); }
 
   // As engine::Driver.
@@ -56,12 +55,12 @@ class Peers final : private PeerSocket::Owner {
   void SetReading(engine::ConnectionId id, bool on);
 
   void CloseOverdue(Instant now);
-  // When there is something to do; kNever: not before a socket says so.
+  // kNever: not before a socket says so.
   Instant NextWork() const { return ended_.empty() ? NextClose() : Instant{0}; }
 
   // The server ends: no accepts, no reads.
   void StopReading();
-  // Closes all, behind their last replies. REQUIRES: StopReading was called.
+  // Closes all, behind their last replies. REQUIRES: StopReading.
   void CloseAll(Instant now);
 
   size_t open() const { return open_; }
@@ -82,7 +81,6 @@ class Peers final : private PeerSocket::Owner {
   void Log(const std::string& text, const LogFields& fields);
   Instant NextClose() const;  // The next deadline; kNever: none.
   void SetCloseBy(engine::ConnectionId id, Instant when);
-  // Whether a socket that shakes hands may be received from in this turn; others may.
   bool MayReceive(const PeerSocket& socket);
   // For a closing peer that takes nothing.
   int64_t FlushMsMax() const { return ending_ ? kCloseMsMax : limits_.output_stalled_ms; }

@@ -36,9 +36,9 @@ class ConfiguredRules {
           return change(engine->RulesAt(clock->Now()));
         }) {}
 
-  // Puts the files' rules in force, together if possible; the caller commits. A faulty file keeps
-  // the rules that the ledger has from it, and is tried again later. Without such: kInvalidArgument
-  // names file, namespace and rule, or the owner; nothing has changed.
+  // Together if possible; the caller commits. A faulty file keeps the rules that the ledger has
+  // from it, and is tried again later. Without such rules kInvalidArgument names file, namespace
+  // and rule, or the owner; nothing changed.
   Status PutInForce(std::vector<LoadedRuleFile> files);
 
   // As RuleSources::Start.
@@ -46,7 +46,7 @@ class ConfiguredRules {
     return sources_.Start(sources);
   }
 
-  // REQUIRES: PutInForce was called with all files.
+  // REQUIRES: PutInForce with all files.
   void Watch(uv_loop_t* loop);
   // Loads all files again, changed or not, and logs the results.
   void ReloadAll();

@@ -3,11 +3,10 @@
 // Thread: loop; files are read and parsed on libuv's workers, one look at a time.
 //
 // Changed sets are put in force together: flows may move between files. In each case below the
-// rules of before stay in force, and the log says why, once:
+// rules of before stay, and the log says why, once:
 // - Invalid content waits for a change.
 // - A set that the sink refuses is tried with every look.
-// - A file that is gone, unreadable or not regular is loaded when it is back.
-// - Directories without a watch are looked at every poll_ms, all others every idle_look_ms.
+// - A file that is gone, unreadable or not regular waits for its return.
 #ifndef NOWCALLS_SERVER_RULES_FILE_RULE_SOURCE_H_
 #define NOWCALLS_SERVER_RULES_FILE_RULE_SOURCE_H_
 
@@ -55,8 +54,8 @@ class FileRuleSource final : public RuleSource {
   using Log =
       std::function<void(Severity severity, const std::string& text, const LogFields& fields)>;
 
-  // `at_start`: file by file. Content that was loaded is not loaded again; what was refused is
-  // tried again, without a log line.
+  // `at_start`: by file. Content that was loaded is not loaded again; refused content is tried
+  // again, unlogged.
   FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& files,
                  const std::vector<FileAtStart>& at_start, const FileRuleSourceOptions& options,
                  Log log);
@@ -69,13 +68,13 @@ class FileRuleSource final : public RuleSource {
   Status Start(RuleSink* sink) override;
   void Stop() override;
 
-  // Loads all files now, changed or not, and logs the results.
+  // Loads all files, changed or not, and logs the results.
   void ReloadAll();
 
   bool idle() const { return !looking_; }
 
  private:
-  // What the next look does; the later, the more.
+  // The later, the more the next look does.
   enum class Due { kNo, kIfChanged, kRead, kReload };
 
   struct File {

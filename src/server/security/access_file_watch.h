@@ -26,7 +26,6 @@ Result<AccessListPtr> ReadAccess(const ServerConfig& config);
 
 class AccessFileWatch {
  public:
-  // Puts a list in force.
   using Apply = std::function<void(const AccessListPtr& list)>;
   using Log = std::function<void(Severity level, LogTopic topic, const std::string& text,
                                  const LogFields& fields)>;
@@ -39,7 +38,7 @@ class AccessFileWatch {
   void PutInForce(AccessListPtr list);
   // REQUIRES: PutInForce was called.
   void Start(uv_loop_t* loop);
-  // Reads it again, changed or not, and logs the result.
+  // Changed or not; logs the result.
   void ReadNow() { watch_.ReadNow(); }
   void Stop() { watch_.Stop(); }
   bool idle() const { return watch_.idle(); }

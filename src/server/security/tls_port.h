@@ -1,8 +1,8 @@
 // TlsPort: how connections of the token port are encrypted, and the certificate's life.
 //
-// Thread: loop. Files are read again when they change, and on demand: later connections get the new
-// certificate, earlier ones keep theirs. Files that cannot be used change nothing, and the log says
-// why. From kWarnDays before the certificate's end a line a day warns.
+// Thread: loop. Files that changed, or ReadNow, give later connections another certificate. Files
+// that cannot be used change nothing, and the log says why. From kWarnDays before the certificate's
+// end a line a day warns.
 #ifndef NOWCALLS_SERVER_SECURITY_TLS_PORT_H_
 #define NOWCALLS_SERVER_SECURITY_TLS_PORT_H_
 
@@ -29,24 +29,23 @@ using TlsContext = std::shared_ptr<const net::TlsServer>;
 // nullptr: TLS is off. kInvalidArgument: a file that cannot be read, or used.
 Result<TlsContext> LoadTls(const ServerConfig& config);
 
-// Whether a connection of it may be plain.
 bool MayBePlain(const ServerConfig& config, const net::Peer& peer);
 
 // "TLS with the certificate of db.example, until 2027-01-01 00:00:00 UTC".
 std::string DescribeTls(const net::TlsServer& tls);
 
-// What to say of the key's file at the start; empty: nothing.
+// For the start's log; empty: nothing.
 std::string WarningOfKey(const ServerConfig& config);
 
 class TlsPort {
  public:
   static constexpr int64_t kWarnDays = 14;
 
-  // `config` and `counters` outlive it.
+  // Pointers outlive it.
   TlsPort(const ServerConfig* config, TlsContext tls, engine::TlsCounters* counters,
           const FileWatchOptions& options = {});
 
-  // Of a connection that was accepted. REQUIRES: of TCP.
+  // REQUIRES: a peer over TCP.
   std::unique_ptr<net::Channel> MakeChannel(const net::Peer& peer) const;
   bool on() const { return tls_ != nullptr; }
   bool MayBePlain(const net::Peer& peer) const { return server::MayBePlain(*config_, peer); }

@@ -1,6 +1,6 @@
 // BackupThread: makes backups, one at a time.
 //
-// Thread: loop; copying and verifying run on the backup thread, which the first backup starts.
+// Thread: loop; copying and verifying run on the backup thread.
 #ifndef NOWCALLS_SERVER_THREADS_BACKUP_THREAD_H_
 #define NOWCALLS_SERVER_THREADS_BACKUP_THREAD_H_
 
@@ -26,7 +26,7 @@ class BackupThread {
   using Make = std::function<Result<backup::Manifest>(
       const std::string& to, const std::atomic<bool>& stop, const std::function<void()>& begun)>;
   struct Events {
-    // On the backup thread, once the directory exists.
+    // On the backup thread.
     std::function<void(const engine::BackupJob& job)> begun;
     // On the loop thread, for each job that Begin took.
     std::function<void(const engine::BackupJob& job, bool begun,

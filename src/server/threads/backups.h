@@ -1,6 +1,6 @@
 // Backups: backups that clients ask for: made, logged, answered.
 //
-// Thread: loop, unless a comment says otherwise.
+// Thread: loop.
 #ifndef NOWCALLS_SERVER_THREADS_BACKUPS_H_
 #define NOWCALLS_SERVER_THREADS_BACKUPS_H_
 
@@ -15,7 +15,7 @@ namespace nowcalls::server {
 
 class Backups {
  public:
-  // `make` runs on the backup thread. `engine`, `clock` and `log` outlive it.
+  // Pointers outlive it. `make` runs on the backup thread.
   Backups(BackupThread::Make make, engine::Engine* engine, const ledger::Clock* clock,
           ServerLog* log);
 
@@ -23,9 +23,9 @@ class Backups {
   Status Begin(uv_loop_t* loop, const engine::BackupJob& job) { return thread_.Begin(loop, job); }
   bool busy() const { return thread_.busy(); }
 
-  // No backup begins any more; one under way ends soon and is answered.
+  // As BackupThread::End; one under way is answered.
   void End() { thread_.End(); }
-  // Ends the thread. REQUIRES: !busy().
+  // REQUIRES: !busy().
   void Stop() { thread_.Stop(); }
 
  private:

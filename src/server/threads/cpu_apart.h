@@ -16,8 +16,8 @@ class CpuApart {
   // `thread` outlives it.
   explicit CpuApart(pthread_t thread) : thread_(thread) {}
 
-  // The caller runs on `cpu` (sched_getcpu). Allows the thread the caller's other CPUs, if any.
-  // Changes nothing once somebody else has set the thread's affinity (taskset, a cpuset).
+  // `cpu`: of sched_getcpu. Allows the thread the caller's other CPUs, if any, unless somebody else
+  // has set its affinity (taskset, a cpuset).
   void CallerIsOn(int cpu);
 
  private:

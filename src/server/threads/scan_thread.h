@@ -1,7 +1,6 @@
 // ScanThread: walks the expired range, beside commits.
 //
-// Thread: loop; Tables::Scan runs on the scan thread, for some ms. It stays off the loop's CPU
-// (CpuApart) and yields to the commit thread (StepBack).
+// Thread: loop; Tables::Scan runs on the scan thread, for some ms.
 #ifndef NOWCALLS_SERVER_THREADS_SCAN_THREAD_H_
 #define NOWCALLS_SERVER_THREADS_SCAN_THREAD_H_
 

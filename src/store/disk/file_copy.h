@@ -23,7 +23,6 @@ struct CopiedFile {
   bool operator==(const CopiedFile&) const = default;
 };
 
-// kUnavailable if `stop` is set.
 Status CheckStop(const std::atomic<bool>& stop);
 
 class FileWriter {
@@ -36,7 +35,6 @@ class FileWriter {
   FileWriter& operator=(FileWriter&&) = delete;
   ~FileWriter();
 
-  // Syncs each 2 MiB, so as not to delay commits on the same disk.
   Status Append(std::string_view bytes);
   Result<CopiedFile> Finish();
 

@@ -1,4 +1,4 @@
-// Whether a file may be overwritten or cut: readers and copies keep files open.
+// Whether a file may be overwritten or cut.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_FILE_USE_H_

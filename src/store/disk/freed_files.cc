@@ -40,6 +40,7 @@ FreedFiles::FreedFiles(std::shared_ptr<rocksdb::FileSystem> files,
 
 FreedFiles::~FreedFiles() { Stop(); }
 
+// -1: small or in use: delete at once.
 // The file must be open before its name goes: the descriptor keeps its blocks.
 int FreedFiles::OpenIfLarge(const std::string& path, uint64_t* bytes) {
   {
@@ -135,6 +136,7 @@ void FreedFiles::CutAndClose(const Freed& freed, uint64_t bytes_to_cut) {
   --files_left_;
 }
 
+// False: stop.
 bool FreedFiles::Pause() {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, FreePause(bytes_left_), [this] { return stop_ || at_once_; });

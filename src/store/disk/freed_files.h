@@ -49,12 +49,10 @@ class FreedFiles {
     uint64_t bytes;
   };
 
-  // -1: small or in use: delete at once.
   int OpenIfLarge(const std::string& path, uint64_t* bytes);
   void Take(Freed freed);
   void Run();
   void CutAndClose(const Freed& freed, uint64_t bytes_to_cut);
-  // False: stop.
   bool Pause();
 
   const std::shared_ptr<rocksdb::FileSystem> files_;

@@ -1,5 +1,5 @@
-// LedgerLock: the right of one process to serve a ledger. An fcntl lock of LOCK, in place of
-// RocksDB's own. Taken before the ledger is opened or made; held until its last file is written.
+// LedgerLock: the right of one process to serve a ledger, an fcntl lock of LOCK. Taken before the
+// ledger is opened or made; held until its last file is written.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_DISK_LEDGER_LOCK_H_
@@ -37,8 +37,7 @@ class LedgerLock {
 
   const std::string& ledger_dir() const { return dir_; }
 
-  // kAlreadyExists if DATA_DIR/ledger is no longer the locked directory: another server may have
-  // it. Costs microseconds.
+  // kAlreadyExists: DATA_DIR/ledger is no longer the locked directory. Another server may have it.
   Status CheckStillOurs() const;
 
  private:

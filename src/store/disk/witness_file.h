@@ -1,8 +1,6 @@
-// WitnessFile: writes and reads the witness of a ledger (ledger/witness.h), which is true after any
-// crash.
+// WitnessFile: writes and reads the witness of a ledger (ledger/witness.h).
 //
-// Thread: any. A thread, "nc-witness", writes and syncs at most once a second, then once more for
-// the other slot.
+// Thread: any. A thread, "nc-witness", writes and syncs at most once a second.
 #ifndef NOWCALLS_STORE_DISK_WITNESS_FILE_H_
 #define NOWCALLS_STORE_DISK_WITNESS_FILE_H_
 
@@ -24,8 +22,8 @@ namespace nowcalls::store {
 
 std::string WitnessPath(const std::string& ledger_dir);
 
-// The file's bytes, with zeros for an unreadable slot. After a start cut off in between, reads the
-// witness that belongs to CURRENT's manifest. NotFound: none; else no slot can be read.
+// The bytes of the file that counts (FORMAT.md), with zeros for an unreadable slot. NotFound: none;
+// else no slot can be read.
 rocksdb::IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_dir,
                                    std::string* bytes);
 // `found` stays empty without a file.

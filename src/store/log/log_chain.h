@@ -1,5 +1,4 @@
-// Proves that a ledger has all batches: numbers in the logs are consecutive, and reach the seal and
-// the witness (FORMAT.md).
+// Proves that a ledger has all batches (FORMAT.md, The chain of batches).
 //
 // Thread: any. Messages name file and batches.
 #ifndef NOWCALLS_STORE_LOG_LOG_CHAIN_H_
@@ -31,8 +30,8 @@ Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
                   const KnownBatches& known);
 
 // kDamaged: CURRENT's manifest is damaged, or shorter than the witness knows; a missing one is left
-// to RocksDB. `floor_counts`: false if the witness means an earlier manifest, so another program
-// has written since. REQUIRES: no one writes the manifest.
+// to RocksDB. `floor_counts`: false if the witness means an earlier manifest. REQUIRES: no one
+// writes the manifest.
 StoreError CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
                          const std::optional<ledger::Witness>& witness, bool* floor_counts);
 

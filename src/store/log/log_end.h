@@ -1,5 +1,5 @@
 // The end of a ledger after unsynced commits (`interval`, `none`): before the first batch that is
-// not whole. The witness allows such an end and tells the batches that must exist (FORMAT.md).
+// not whole (FORMAT.md).
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_LOG_LOG_END_H_

@@ -131,6 +131,7 @@ IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from,
 LogScan::LogScan(const rocksdb::FSRandomAccessFile* file, Kind kind)
     : file_(file), kind_(kind), block_(kBlockBytes) {}
 
+// Reads the block of `at` into block_, once until Forget.
 IOStatus LogScan::ReadBlock(uint64_t at) {
   const uint64_t begin = at / kBlockBytes * kBlockBytes;
   if (begin == block_at_) return IOStatus::OK();
@@ -161,6 +162,7 @@ IOStatus LogScan::ReadPiece(uint64_t at, Piece* piece) {
   return status;
 }
 
+// `end`: of the complete record at `at`; 0: none, failed_at_ is its first unsound piece.
 IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
   *end = 0;
   head_.clear();
@@ -237,6 +239,7 @@ bool LogScan::IsRecord() const {
   return number.has_value() && *number > batches_.last && *number - batches_.last > 1;
 }
 
+// Finds the first bytes that can only be a record; `place`, if not null: their offset.
 IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place) {
   *found = false;
   for (uint64_t at = from; at + kHeaderBytes <= to; ++at) {

@@ -85,16 +85,12 @@ class LogScan {
     std::string_view payload;  // Of a sound piece; valid until the next ReadBlock.
   };
 
-  // Reads the block of `at` into block_, once until Forget.
   rocksdb::IOStatus ReadBlock(uint64_t at);
   void Forget() { block_at_ = UINT64_MAX; }
   rocksdb::IOStatus ReadPiece(uint64_t at, Piece* piece);
-  // `end`: of the complete record at `at`; 0: none, failed_at_ is its first unsound piece.
   rocksdb::IOStatus ReadRecord(uint64_t at, uint64_t* end);
-  // The first bytes that can only be a record; `place`, if not null: their offset.
   rocksdb::IOStatus FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place = nullptr);
   bool IsRecord() const;
-  // Of the last-read record.
   std::optional<uint64_t> NumberRead() const;
   rocksdb::IOStatus FindZeroSector(uint64_t from, uint64_t to, bool* found);
   rocksdb::IOStatus IsCutShort(uint64_t content_end, bool* cut_short);

@@ -262,6 +262,7 @@ void LogViews::EndReading() {
   sized_.clear();
 }
 
+// As opened by GetFileSize; null file if not.
 LogViews::Opened LogViews::TakeSized(const std::string& path) {
   const std::lock_guard lock(mutex_);
   auto sized = sized_.extract(path);

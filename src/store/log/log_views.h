@@ -1,11 +1,5 @@
-// LogViews: a file system that shows a ledger's logs as far as they count.
-//
-// - A log ends behind its last record; its size is told accordingly.
-// - The last write of the newest log may be torn; the log ends before it.
-// - Other damage is refused, where RocksDB would skip zeros.
-// - A manifest is shown as the newest log is.
-// - Unsynced ledgers may end before their logs; the rest is hidden (log_end.h).
-// Remembers the batches shown, for log_chain.h.
+// LogViews: a file system that shows a ledger's logs and manifest as far as they count (FORMAT.md,
+// The log). Sizes are told accordingly. Damage is refused.
 //
 // Thread: any; each opened file is for one thread.
 #ifndef NOWCALLS_STORE_LOG_LOG_VIEWS_H_
@@ -89,7 +83,6 @@ class LogViews : public rocksdb::FileSystemWrapper {
   void NoteFailedRead(const rocksdb::IOStatus& failed);
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
                             Opened* opened) const;
-  // As opened by GetFileSize; null file if not.
   Opened TakeSized(const std::string& path);
   rocksdb::IOStatus IsNewest(const std::string& path, bool* newest) const;
   rocksdb::IOStatus HasContent(const std::string& path, bool* content) const;

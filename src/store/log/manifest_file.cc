@@ -12,8 +12,9 @@ ManifestFile::ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file, Synced
     : FSWritableFileOwnerWrapper(std::move(file)), synced_to_(std::move(synced)) {}
 
 // RocksDB appends records of several flushes and syncs them together. A power cut could leave a
-// whole record behind a torn one, which looks like damage. A manifest being begun needs no such
-// sync: CURRENT does not name it before its first.
+// whole record behind a torn one, which looks like damage. So each Append, which is of one record,
+// syncs the one before. A manifest being begun needs no such sync: CURRENT does not name it before
+// its first.
 IOStatus ManifestFile::SyncLast(const IOOptions& options, IODebugContext* context) {
   if (!begun_ || synced_) return IOStatus::OK();
   return Sync(options, context);

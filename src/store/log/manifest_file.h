@@ -1,5 +1,4 @@
-// ManifestFile: a manifest of which a power cut tears at most the last record: each record is
-// synced before the next.
+// ManifestFile: a manifest that syncs each record before the next (README, decision 16).
 //
 // Thread: as rocksdb::FSWritableFile.
 #ifndef NOWCALLS_STORE_LOG_MANIFEST_FILE_H_
@@ -19,7 +18,6 @@ class ManifestFile : public rocksdb::FSWritableFileOwnerWrapper {
   using Synced = std::function<void(uint64_t bytes)>;
   explicit ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file, Synced synced = {});
 
-  // RocksDB appends a record with one call.
   rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,

@@ -108,6 +108,7 @@ void SpareLogs::Run() {
   }
 }
 
+// False: stop.
 bool SpareLogs::PauseBehind(uint64_t zeros) {
   std::unique_lock lock(mutex_);
   const auto pause = SparePause(zeros, log_bytes_);
@@ -122,6 +123,7 @@ IOStatus SpareLogs::CheckRoom() const {
   return IOStatus::NoSpace("only " + std::to_string(free_bytes) + " bytes are free");
 }
 
+// False: no former log waits. `written`: its bytes that are not zeros.
 bool SpareLogs::TakeUsed(uint64_t* written) {
   const std::lock_guard lock(used_mutex_);
   if (!used_bytes_.has_value()) return false;
@@ -129,6 +131,8 @@ bool SpareLogs::TakeUsed(uint64_t* written) {
   return files_->RenameFile(used_path_, path_, IOOptions(), nullptr).ok();
 }
 
+// Makes the spare; `zeros`: its length.
+//
 // Order: a former log first, since freeing its blocks and taking new ones delays syncs of all
 // files. Failure: the spare is removed, and Run waits a minute before the next try.
 IOStatus SpareLogs::Make(uint64_t* zeros) {
@@ -159,6 +163,7 @@ IOStatus SpareLogs::MakeNew() {
   return status.IsNoSpace() ? status : Fill(bytes_, bytes_, file.get());
 }
 
+// `zeros` stays 0 if the former log has a reader.
 IOStatus SpareLogs::Renew(uint64_t written, uint64_t* zeros) {
   // The log's old name must be durably gone: a power cut could show the log without its content.
   IOStatus status = sync_names_();
@@ -212,6 +217,7 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
   return status;
 }
 
+// The log waits under the name of used_path_ to become the spare.
 bool SpareLogs::Reuse(const std::string& path, uint64_t written) {
   if (written > kReusedMax * bytes_ || !CheckRoom().ok()) return false;
   {

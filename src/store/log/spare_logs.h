@@ -1,7 +1,5 @@
 // SpareLogs: the file of zeros, made ahead, that the next log overwrites. A missing spare costs
-// time only; a failed one is retried after a minute.
-//
-// Files: `spare_log`; `spare_log.1`, a former log that waits to become it.
+// time only.
 //
 // Thread: any. The first Ask starts a thread, "nc-spare", which writes the zeros.
 #ifndef NOWCALLS_STORE_LOG_SPARE_LOGS_H_
@@ -68,16 +66,12 @@ class SpareLogs {
 
  private:
   void Run();
-  // From the waiting log or anew; `zeros`: its length.
   rocksdb::IOStatus Make(uint64_t* zeros);
-  // False: none. `written`: its bytes that are not zeros.
   bool TakeUsed(uint64_t* written);
-  // `zeros` stays 0 if the former log has a reader.
   rocksdb::IOStatus Renew(uint64_t written, uint64_t* zeros);
   rocksdb::IOStatus MakeNew();
   rocksdb::IOStatus Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file);
   rocksdb::IOStatus CheckRoom() const;
-  // False: stop.
   bool PauseBehind(uint64_t zeros);
   void Remove(const std::string& path) const;
 

@@ -1,5 +1,4 @@
-// AppendMemtable: a memtable. Insertions append a pointer; a flush or sweep sorts by the keys'
-// first 16 bytes as integers.
+// AppendMemtable: a memtable that appends, and sorts for a flush or a sweep.
 //
 // A flush leaves out pairs of put and single delete. REQUIRES: one write queue, no snapshots,
 // flush_verify_memtable_count off.

@@ -15,6 +15,9 @@ namespace {
 
 using rocksdb::Slice;
 
+// An entry: length of internal key | user key, sequence, type | length of value | value. Read up to
+// the internal key only.
+//
 // An internal key ends with 8 bytes: sequence << 8 | type, little-endian. Types occur in data
 // files, too, and never change.
 constexpr size_t kTrailerBytes = 8;

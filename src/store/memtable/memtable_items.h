@@ -1,5 +1,4 @@
-// The entries of a memtable. RocksDB owns them: length of internal key | user key, sequence, type |
-// length of value | value. Read up to the internal key only.
+// The entries of a memtable, which RocksDB owns.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_MEMTABLE_MEMTABLE_ITEMS_H_

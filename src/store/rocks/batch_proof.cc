@@ -58,6 +58,7 @@ Status BatchProof::Check(const Database& database, const LogViews& logs) {
   return end_.early ? CheckTables(database) : Status::Ok();
 }
 
+// No data file may hold changes of batches that the logs lack.
 Status BatchProof::CheckTables(const Database& database) {
   std::vector<rocksdb::LiveFileMetaData> tables;
   database.db()->GetLiveFilesMetaData(&tables);

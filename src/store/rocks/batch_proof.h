@@ -40,12 +40,11 @@ class BatchProof {
   // The ledger's last batch. REQUIRES: Check is ok.
   uint64_t last_batch() const { return last_batch_; }
 
-  // Sentences for the operator about what was accepted.
+  // As RocksStore::notes.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   Status ReadWitness(rocksdb::FileSystem* files);
-  // No data file may hold changes of batches that the logs lack.
   Status CheckTables(const Database& database);
 
   const std::string dir_;

@@ -27,6 +27,7 @@ StoreError ListFamilies(const rocksdb::DBOptions& options, const std::string& di
                         dir);
 }
 
+// The families share their memtables' factory: flushed tables hand their memory on.
 Database::Database(std::string dir, size_t write_buffer_bytes)
     : dir_(std::move(dir)),
       write_buffer_bytes_(write_buffer_bytes),

@@ -73,7 +73,6 @@ class Database {
   StoreError CheckFamilies(uint32_t format_version) const;
   // By RocksDB. REQUIRES: CheckFamilies is ok.
   FamilyNumbers NumbersOfFamilies() const;
-  // Makes missing families.
   Status MakeFamilies();
   // Returns with the format record in a data file.
   Status WriteFormat(const ledger::Format& format);
@@ -87,7 +86,6 @@ class Database {
 
   const std::string dir_;
   const size_t write_buffer_bytes_;
-  // Shared by all families: flushed tables hand their memory on.
   const std::shared_ptr<AppendMemtableFactory> memtables_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;

@@ -174,6 +174,7 @@ Status FrozenFiles::Freeze(const std::function<void()>& between) {
   return before.status();
 }
 
+// Fixes the shown length of each file. False: CURRENT has changed.
 Result<bool> FrozenFiles::Fix() {
   NOWCALLS_RETURN_IF_ERROR(FromRocks(FixManifest(), "read the manifest", dir_));
   NOWCALLS_RETURN_IF_ERROR(FromRocks(FixTables(), "look at the data files", dir_));
@@ -185,6 +186,7 @@ Result<bool> FrozenFiles::Fix() {
   return now == manifest_;
 }
 
+// Also opens the manifest.
 Result<FrozenFiles::Moment> FrozenFiles::LookAtManifest() {
   std::string text;
   NOWCALLS_RETURN_IF_ERROR(ReadCurrent(&text));
@@ -216,6 +218,7 @@ void FrozenFiles::CloseGone() {
   });
 }
 
+// True: a log was among the new files.
 Result<bool> FrozenFiles::OpenNew() {
   std::vector<std::string> names;
   const IOStatus listed = target()->GetChildren(dir_, IOOptions(), &names, nullptr);
@@ -235,6 +238,7 @@ Result<bool> FrozenFiles::OpenNew() {
   return found_log;
 }
 
+// Replaces an open file of that name. False: gone, or cannot be opened.
 bool FrozenFiles::Open(const std::string& name) {
   const std::string path = PathOf(name);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -277,6 +281,7 @@ Status FrozenFiles::ReadWitness() {
   return {};
 }
 
+// `end`: behind the last record, or behind lasting garbage that follows it.
 IOStatus FrozenFiles::FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end) {
   const auto size = [&](uint64_t* bytes) { return file.SizeNow(bytes); };
   uint64_t content_end = 0;
@@ -352,6 +357,7 @@ bool FrozenFiles::IsOfKind(const std::string& path) const {
          name == ledger::kWitnessName;
 }
 
+// PathNotFound: not of the moment.
 IOStatus FrozenFiles::Find(const std::string& path, const Frozen** frozen) const {
   const auto found = files_.find(path.substr(path.rfind('/') + 1));
   if (found == files_.end()) return IOStatus::PathNotFound(path);

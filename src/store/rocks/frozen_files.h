@@ -1,5 +1,4 @@
-// FrozenFiles: a ledger's files at one moment, while a server goes on writing: all open, with the
-// manifest unchanged (FORMAT.md).
+// FrozenFiles: a ledger's files at one moment, while a server goes on writing (FORMAT.md).
 //
 // Thread: any, once made.
 #ifndef NOWCALLS_STORE_ROCKS_FROZEN_FILES_H_
@@ -71,24 +70,18 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   std::string PathOf(const std::string& name) const { return dir_ + "/" + name; }
 
   Status Freeze(const std::function<void()>& between);
-  // Also opens the manifest.
   Result<Moment> LookAtManifest();
   void CloseGone();
-  // True: a log among them.
   Result<bool> OpenNew();
-  // Replaces an open file of that name. False: gone, or cannot be opened.
   bool Open(const std::string& name);
   Status ReadCurrent(std::string* text);
   Status ReadWitness();
-  // Fixes the shown length of each file. False: CURRENT has changed.
   Result<bool> Fix();
   rocksdb::IOStatus FixManifest();
   rocksdb::IOStatus FixTables();
   rocksdb::IOStatus FixLogs();
-  // Behind the last record; lasting garbage behind it is shown, too.
   static rocksdb::IOStatus FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end);
 
-  // PathNotFound: not of the moment.
   rocksdb::IOStatus Find(const std::string& path, const Frozen** frozen) const;
   bool IsOfKind(const std::string& path) const;
   bool IsOurDir(const std::string& dir) const;

@@ -50,6 +50,7 @@ InfoLog::~InfoLog() {
   if (dir_fd_ >= 0) close(dir_fd_);
 }
 
+// Appends to the existing file. False: none, or full.
 bool InfoLog::GoOn() {
   struct stat found {};
   fd_ = openat(dir_fd_, kName, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -1,6 +1,5 @@
 // InfoLog: RocksDB's own log, LOG in the ledger's directory. Drops and counts lines that cannot be
-// written. A full LOG becomes LOG.old.1: four files of 4 MiB. Works in the directory as opened,
-// also if moved.
+// written. A full LOG becomes LOG.old.1. Works in the directory as opened, also if moved.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_INFO_LOG_H_
@@ -32,7 +31,6 @@ class InfoLog : public rocksdb::Logger {
   void Logv(const char* format, va_list arguments) override;
 
  private:
-  // Appends to the existing file. False: none, or full.
   bool GoOn();
   void BeginFile();
   void RemoveOlder() const;

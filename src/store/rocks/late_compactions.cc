@@ -28,6 +28,7 @@ void LateCompactions::Schedule(void (*run)(void* arg), void* arg, Priority prior
   target()->Schedule(run, arg, priority, tag, dropped);
 }
 
+// RocksDB takes back the jobs of a closing database.
 int LateCompactions::UnSchedule(void* tag, Priority priority) {
   std::vector<Job> jobs;
   if (priority == LOW) {

@@ -25,7 +25,6 @@ class LateCompactions : public LedgerEnv {
   // Jobs of low priority are compactions.
   void Schedule(void (*run)(void* arg), void* arg, Priority priority, void* tag,
                 void (*dropped)(void* arg)) override;
-  // RocksDB takes back jobs of a closing database.
   int UnSchedule(void* tag, Priority priority) override;
 
  private:

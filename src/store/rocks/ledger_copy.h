@@ -31,7 +31,7 @@ class LedgerCopy {
   LedgerCopy(const Database& database, Source source, uint64_t leaves_bytes, std::string to,
              const std::atomic<bool>* stop);
 
-  // Returns with files and names on disk. kIoError; kUnavailable: `stop` was set.
+  // As CopySource::CopyTo.
   Result<std::vector<CopiedFile>> Make();
 
  private:

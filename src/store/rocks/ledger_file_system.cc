@@ -388,6 +388,7 @@ void LedgerFileSystem::LogAppended(uint64_t number, uint64_t bytes) {
   notice_.OnAppended(number);
 }
 
+// All of log `number` so far is on disk.
 void LedgerFileSystem::LogSynced(uint64_t number) {
   {
     const std::lock_guard logs_lock(logs_mutex_);
@@ -397,6 +398,7 @@ void LedgerFileSystem::LogSynced(uint64_t number) {
   notice_.OnSynced(number);
 }
 
+// RocksDB syncs closed logs before the manifest names their data.
 void LedgerFileSystem::WitnessSyncedLogs() {
   uint64_t batch = 0;
   {

@@ -1,11 +1,7 @@
 // LedgerFileSystem: the file system through which RocksDB writes a served ledger.
 //
-// - Nothing is lost before the ledger is proved: from BeginOpen on CURRENT, old files and log ends
-//   stay; Accept replaces and deletes; Undo removes what was made.
-// - RocksDB is told that it has the lock, which stays the LedgerLock's.
-// - Nothing is done to a ledger that is not ours: calls fail (IOFenced).
-// - The witness knows of an end before anything relies on it (witness_file.h).
-// - Logs are written over zeros (log_file.h), read through log_views.h; manifests: manifest_file.h.
+// From BeginOpen on CURRENT, old files and log ends stay. Accept replaces and deletes; Undo removes
+// what was made. Nothing is done to a ledger that is not ours: calls fail (IOFenced).
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_LEDGER_FILE_SYSTEM_H_
@@ -40,15 +36,14 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using Report = std::function<void(const rocksdb::IOStatus& failure, const std::string& doing)>;
 
-  // `lock`: of the ledger; outlives all calls. `spare_bytes`: size of spare logs; 0: none. `log`: a
-  // line for each spare not made; may be nullptr. `report`: hears of failures beside RocksDB's
-  // calls, after which the disk's state is unknown.
+  // `lock` outlives all calls. `spare_bytes`, `log`: of SpareLogs. `report`: hears of failures
+  // beside RocksDB's calls, after which the disk's state is unknown.
   LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const LedgerLock* lock,
                    uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr,
                    Report report = nullptr);
 
-  // The first call, if CURRENT exists: removes files of a killed open, named in `removed`, and
-  // notes this open's from now on.
+  // First, if CURRENT exists: removes files of a killed open, named in `removed`, and notes this
+  // open's.
   rocksdb::IOStatus MarkOpening(std::vector<std::string>* removed);
   // REQUIRES: before BeginOpen.
   void HideLogs(HiddenLogs hidden) { views_->Hide(std::move(hidden)); }
@@ -77,8 +72,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
 
   // Before the database is closed.
   void BeginStop() { spares_.BeginStop(); }
-  // Ends the helper threads, removes the spare, writes the witness. REQUIRES: the database is
-  // closed.
+  // Ends helper threads, writes the witness. REQUIRES: the database is closed.
   void StopHelpers();
 
   // Harm to a log in use, as "PATH was removed"; empty: none. Misses a cut of bytes new since the
@@ -104,7 +98,6 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                                rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* context) override;
-  // OK for the ledger's directory: LOCK is held in it.
   rocksdb::IOStatus CreateDirIfMissing(const std::string& path, const rocksdb::IOOptions& options,
                                        rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
@@ -122,13 +115,11 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus SyncDirectory();
   rocksdb::IOStatus SyncDirectoryOrReport();
   rocksdb::IOStatus ReplaceCurrent();
-  // Synced: all of log `number` so far is on disk.
   void LogAppended(uint64_t number, uint64_t bytes);
   void LogSynced(uint64_t number);
   void LogClosed(uint64_t number, uint64_t bytes);
-  // RocksDB syncs closed logs before the manifest names their data.
   void WitnessSyncedLogs();
-  // Follows a deleted log: next log and its first batch; zeros: none.
+  // What follows a deleted log; zeros: nothing.
   struct LogsBehind {
     uint64_t first_log = 0;
     uint64_t first_batch = 0;

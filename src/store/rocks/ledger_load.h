@@ -18,7 +18,6 @@ enum class LoadFrom {
 // In the order of ledger::Entity.
 Status LoadLedger(const Database& database, LoadFrom from, ledger::EntityVisitor* visitor);
 
-// The error of reading a family.
 StoreError ReadError(const Database& database, ledger::Family family,
                      const rocksdb::Status& status);
 

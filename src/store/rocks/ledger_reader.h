@@ -38,7 +38,7 @@ class LedgerReader : public LedgerSource, public CopySource {
                                          const std::atomic<bool>& stop) const override;
 
   ReadMode mode() const;
-  // Sentences for the operator about what was accepted.
+  // As RocksStore::notes.
   const std::vector<std::string>& notes() const;
 
  private:

@@ -9,6 +9,7 @@ namespace nowcalls::store {
 
 using ledger::Family;
 
+// Whether `cursor` stands at the end of the step before `request`, in `family`.
 bool LedgerScan::GoesOn(const Cursor* cursor, const ledger::ScanRequest& request, Family family) {
   return cursor != nullptr && request.resume && request.after.family == family &&
          cursor->last == request.after && cursor->lower_ms == request.lower_ms &&
@@ -49,7 +50,8 @@ void LedgerScan::Step(const ledger::ScanRequest& request, ledger::ScanResult* re
     for (; it->Valid(); it->Next()) {
       if (!walk.Take(family, AsView(it->key()))) break;
     }
-    // The step is over, the walk is not: keep the iterator.
+    // The step is over, the walk is not: keep the iterator, since a new one sorts the memtable for
+    // tens of milliseconds.
     if (result->more) {
       cursor->lower_ms = request.lower_ms;
       cursor->upper_ms = request.upper_ms;

@@ -26,7 +26,6 @@ class LedgerScan {
   void Stop() { cursor_.reset(); }
 
  private:
-  // Making an iterator sorts the memtable, tens of milliseconds.
   struct Cursor {
     KeyRange range;
     rocksdb::Slice lower;  // Into `range`; RocksDB keeps pointers to these two.
@@ -38,7 +37,6 @@ class LedgerScan {
   };
 
   std::unique_ptr<Cursor> NewCursor(ledger::Family family, KeyRange range) const;
-  // Whether `cursor` stands at the end of the step before `request`, in `family`.
   static bool GoesOn(const Cursor* cursor, const ledger::ScanRequest& request,
                      ledger::Family family);
 

@@ -1,8 +1,7 @@
 // OpeningMark: notes files made by an open in `opening`, until it is accepted, so that the next
 // open removes a killed one's.
 //
-// Names, inodes, checksums and CURRENT's state must match. Unsynced: without the mark, files stay
-// until an open is accepted.
+// Unsynced: without the mark, files stay until an open is accepted.
 //
 // Thread: one at a time.
 #ifndef NOWCALLS_STORE_ROCKS_OPENING_MARK_H_

@@ -55,6 +55,7 @@ const ReadAhead::Part* ReadAhead::Next() {
   return shown_;
 }
 
+// nullptr: stopped.
 ReadAhead::Part* ReadAhead::Take() {
   std::unique_lock lock(mutex_);
   // The bound stops the thread, so memory stays below kPartsMax parts.
@@ -72,6 +73,7 @@ void ReadAhead::Show(Part* part) {
   changed_.notify_all();
 }
 
+// False: stopped.
 bool ReadAhead::Read(size_t source, rocksdb::Iterator* it) {
   do {
     Part* const part = Take();

@@ -51,7 +51,6 @@ class RowBlock {
 
 class ReadAhead {
  public:
-  // Bound of the lead: the caller may be busy at first.
   static constexpr size_t kPartsMax = 64;
 
   // Makes an iterator at the source's first row. Called once.
@@ -74,9 +73,7 @@ class ReadAhead {
 
  private:
   void Run();
-  // False: stopped.
   bool Read(size_t source, rocksdb::Iterator* it);
-  // nullptr: stopped.
   Part* Take();
   void Show(Part* part);
 

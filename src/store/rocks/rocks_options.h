@@ -22,7 +22,6 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
 // Of a reading tool. Writes no file, not even LOG.
 rocksdb::DBOptions ReaderDbOptions();
 
-// Of every family.
 rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes,
                                            std::shared_ptr<AppendMemtableFactory> memtables);
 

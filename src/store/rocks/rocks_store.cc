@@ -191,6 +191,8 @@ Status RocksStore::CommitTelling(const ledger::SealedBatch& batch,
   return impl_->CheckFailed();
 }
 
+// RocksDB writes log and tables at once, and replays its log at an open. So Apply finds its batch
+// there, Read has nothing behind the tables, and RocksDB trims.
 Status RocksStore::Apply(const ledger::SealedBatch& batch) {
   if (batch.number() <= impl_->last_batch) return {};
   return Status::FailedPrecondition("batch " + std::to_string(batch.number()) +

@@ -1,8 +1,7 @@
-// RocksStore: a server's ledger in RocksDB, at DATA_DIR/ledger.
-// Tools use LedgerReader.
+// RocksStore: a server's ledger in RocksDB, at DATA_DIR/ledger. Tools use LedgerReader.
 //
-// Thread: Open, Load and Accept on the starting thread; Commit, Sync, CheckPlace and FreeBytes on
-// the writer (store.h); Scan on the scan thread; CopyTo on any; Close alone.
+// Thread: Open and Accept on the starting thread; CopyTo on any; Close alone; the rest as store.h
+// says.
 #ifndef NOWCALLS_STORE_ROCKS_ROCKS_STORE_H_
 #define NOWCALLS_STORE_ROCKS_ROCKS_STORE_H_
 
@@ -24,8 +23,7 @@ class Env;
 
 namespace nowcalls::store {
 
-// In every mode a process's first batch is synced: fences and boot depend on it
-// (ledger/fence_line.h).
+// In every mode a process's first batch is synced (FORMAT.md, How recovery reads it).
 enum class Durability {
   kSync,      // Each batch is on disk (fdatasync) before Commit returns. The default.
   kInterval,  // Sync() is called every so often; a power cut loses at most that much. kill -9 loses
@@ -68,8 +66,7 @@ class RocksStore : public Store, public CopySource {
   // raising the format. kIoError.
   Status Accept();
 
-  // RocksDB writes log and tables at once, and replays its log at an open. So Append applies, Apply
-  // finds its batch there, Read has nothing behind the tables, and RocksDB trims.
+  // Append applies, too: RocksDB writes log and tables at once. Read shows nothing.
   Status Append(const ledger::SealedBatch& batch) override { return CommitTelling(batch, {}); }
   Status Apply(const ledger::SealedBatch& batch) override;
   Status CommitTelling(const ledger::SealedBatch& batch,

@@ -78,6 +78,7 @@ rocksdb::WriteBatch WriteBatchBuilder::Finish() {
   return rocksdb::WriteBatch(std::move(rep_));
 }
 
+// Returns where to write a change, as Room.
 char* WriteBatchBuilder::Begin(Tags tags, ledger::Family family, size_t bytes) {
   ++count_;
   char* out = Room(bytes);
@@ -91,7 +92,8 @@ char* WriteBatchBuilder::Begin(Tags tags, ledger::Family family, size_t bytes) {
   return StoreVarint(out, number);
 }
 
-// Grows by doubling; Finish cuts the rest off.
+// Returns where to write, with room for `bytes` of keys and values, and for their lengths. Grows by
+// doubling; Finish cuts the rest off.
 char* WriteBatchBuilder::Room(size_t bytes) {
   const size_t most = size_ + 1 + 3 * kVarintBytesMax + bytes;
   if (most > rep_.size()) rep_.resize(2 * most);

@@ -44,7 +44,6 @@ class WriteBatchBuilder : public ledger::KeyValueSink {
     char of_other;
   };
 
-  // Return where to write, with room for `bytes` of keys, values and lengths.
   char* Begin(Tags tags, ledger::Family family, size_t bytes);
   char* Room(size_t bytes);
   void End(const char* end);

@@ -2,9 +2,8 @@
 //
 // Thread: one at a time, that of its HttpServer. It never blocks.
 //
-// Source: alibaba/Sentinel 1.8, SentinelApiClient and MetricFetcher of its dashboard. The dashboard
-// does not authenticate, so setters are 400 with advice. Unknown commands are 400 in Sentinel's
-// words.
+// Source: alibaba/Sentinel 1.8, SentinelApiClient and MetricFetcher of its dashboard. Setters are
+// 400 with advice, unknown commands 400 in Sentinel's words.
 #ifndef NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 #define NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 

@@ -12,8 +12,8 @@ namespace nowcalls::web {
 
 enum class DashboardRules { kFlow, kHotParameter };
 
-// `rules`: rows as rules_list has them. Returns those of the kind and the namespace (empty: of
-// all), each with its member `namespace`, which the dashboard ignores.
+// Of `rules`, rows as rules_list has them, those of kind and namespace (empty: all). Each has its
+// `namespace`, which the dashboard ignores.
 nlohmann::ordered_json RulesForDashboard(const nlohmann::ordered_json& rules, DashboardRules kind,
                                          const std::string& name_space);
 

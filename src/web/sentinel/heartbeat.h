@@ -26,7 +26,7 @@ class Heartbeat {
   static constexpr int64_t kEveryMs = 10'000;
   static constexpr int64_t kBeatMsMax = 3'000;
 
-  // `log` runs on the heartbeat's thread, when beats begin or cease to succeed.
+  // `log` runs on this thread, when beats begin or cease to succeed.
   Heartbeat(const HostPort& dashboard, const SentinelMachine& machine, LogLine log,
             int64_t every_ms = kEveryMs);
   ~Heartbeat();

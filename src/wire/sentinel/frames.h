@@ -1,11 +1,6 @@
 // Sentinel's frames, the server's half (src/wire/SENTINEL.md). The client's half: client_frames.h.
 //
-//   frame    = length u16 | payload        big endian; the length does not count itself
-//   request  = xid i32 | type i8 | data
-//   response = xid i32 | type i8 | status i8 | data
-//
-// Thread: any; a splitter: one at a time. Allocates nothing; trusts no length before its bytes.
-// Decoders ignore bytes behind their data.
+// Thread: any; a splitter: one at a time. Allocates nothing.
 #ifndef NOWCALLS_WIRE_SENTINEL_FRAMES_H_
 #define NOWCALLS_WIRE_SENTINEL_FRAMES_H_
 
@@ -180,8 +175,7 @@ inline void EncodeStatus(uint32_t xid, int8_t type, TokenStatus status, OutputBu
   out->write(bytes, sizeof(bytes));
 }
 
-// The count as one byte, at most kConnectedCountMax: clients up to 1.6 take more bytes for the next
-// answer. A refused ping has no data.
+// connectedCount is one byte, and at most this (SENTINEL.md).
 inline constexpr uint32_t kConnectedCountMax = 127;
 void EncodePing(uint32_t xid, uint32_t connected_count, OutputBuffer* out);
 
