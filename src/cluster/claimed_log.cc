@@ -85,11 +85,11 @@ ClaimedLog::SlotRun ClaimedLog::SlotsOf(const TxnReply& reply, uint64_t from) co
     slots.batches.push_back(row.value);
   }
   if (!slots.batches.empty()) return slots;
-  const Result<LogView> view = ViewOf(reply);
-  if (!view.ok()) return slots;
-  // A log without slots begins behind its base.
-  const uint64_t begin = view->first != 0 ? view->first : view->end() + 1;
-  slots.trimmed = view->lineage.has_value() && from < begin;
+  if (const Row* first = OnlyRow(Found(reply, 2))) {
+    slots.trimmed = from < keys_.SlotNumber(first->key).value_or(0);
+  } else if (const Result<LogView> view = ViewOf(reply); view.ok() && view->lineage) {
+    slots.trimmed = from <= view->lineage->base;  // A log without slots begins behind its base.
+  }
   return slots;
 }
 

@@ -8,8 +8,14 @@
 namespace nowcalls::sim {
 namespace {
 
-ServerWorld WithStore(ServerWorld world, SimStore* store) {
+ServerWorld OfNode(ServerWorld world, SimStore* store, size_t number) {
   world.store = store;
+  world.number = number;
+  return world;
+}
+
+ServerWorld WithShared(ServerWorld world, SharedLog* shared) {
+  world.shared = shared;
   return world;
 }
 
@@ -18,17 +24,26 @@ ServerWorld WithStore(ServerWorld world, SimStore* store) {
 Cluster::Node::Node(const ServerWorld& world, SimLog* log, const ClusterOptions& options,
                     size_t number)
     : store(log, options.format, world.plan->unsynced),
-      server(WithStore(world, &store), options.core, options.seed ^ 4 ^ (number << 32)),
-      standby(world.timeline, world.plan, &store, options.seed ^ 5 ^ (number << 32)) {}
+      server(OfNode(world, &store, number), options.core, options.seed ^ 4 ^ (number << 32)),
+      standby(world, &store, options.seed ^ 5 ^ (number << 32)) {
+  if (world.saboteur->misses_last()) standby.MissLast();
+}
 
 Cluster::Cluster(const ServerWorld& world, const ClusterOptions& options)
-    : world_(world),
+    : world_(WithShared(world, options.nodes > 1 ? &shared_ : nullptr)),
       supervised_(options.supervised),
       prng_(options.seed ^ 1),
-      log_(/*shared=*/options.nodes > 1) {
+      shared_(world.timeline, world.plan, options.seed ^ 6) {
+  SimLog* const log = options.nodes > 1 ? static_cast<SimLog*>(&shared_) : &own_;
   for (size_t number = 0; number < options.nodes; ++number) {
-    nodes_.push_back(std::make_unique<Node>(world_, &log_, options, number));
+    nodes_.push_back(std::make_unique<Node>(world_, log, options, number));
   }
+  // As far as the slowest member, and it may be a little less.
+  shared_.SetTrimTo([this] {
+    uint64_t slowest = UINT64_MAX;
+    for (const auto& node : nodes_) slowest = std::min(slowest, node->store.applied());
+    return slowest - std::min(slowest, prng_.Below(5));
+  });
 }
 
 void Cluster::SetWatch(const SimServer::Watch& watch, std::function<void(const Status&)> refused) {
@@ -40,6 +55,7 @@ void Cluster::SetWatch(const SimServer::Watch& watch, std::function<void(const S
     own.deposed = [this, number] { StartNode(number); };
     own.ready = [this, number] {
       leader_ = number;
+      serving_ = number;
       watch_.ready();
     };
     nodes_[number]->server.SetWatch(own);
@@ -59,6 +75,14 @@ bool Cluster::Agrees() {
 
 void Cluster::Start() {
   for (size_t number = 0; number < nodes_.size(); ++number) StartNode(number);
+  if (nodes_.size() > 1 && !std::exchange(watches_, true)) WatchClaim();
+}
+
+// Standbys hear soon that a claim is gone.
+void Cluster::WatchClaim() {
+  Elect();
+  constexpr int64_t kMsMax = 100;
+  world_.timeline->After(prng_.Between(1, kMsMax) * kMs, [this] { WatchClaim(); });
 }
 
 void Cluster::StartNode(size_t number) {
@@ -79,52 +103,76 @@ void Cluster::Lead(size_t number) {
     return world_.timeline->At(at_us, [this, number] { Lead(number); });
   }
   if (nodes_.size() > 1 && !node.standby.recovers()) return;  // It was killed meanwhile.
-  if (node.term != log_.term()) return node.standby.Begin();  // Another has claimed meanwhile.
-  // The lease of the writer before is over by now.
+  if (nodes_.size() > 1 && !Settles(&node)) return;
   for (const auto& other : nodes_) {
-    if (other->server.runs()) other->server.Depose();
+    if (ended_early_ && other->server.runs()) other->server.Depose();
   }
+  ended_early_ = false;
+  TellLeft();
   node.standby.End();
-  const Status started = node.server.Start();
+  const Status started = node.server.Start(node.claim, node.claimed_ms);
   if (!started.ok()) refused_(started);
 }
 
-// Nobody leads: any standby may have the claim.
+// Nobody has the claim: any standby may have it.
 void Cluster::Elect() {
-  const bool one_does = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return node->server.runs() || node->standby.recovers();
-  });
   const std::vector<size_t> ready = StandingBy();
-  if (!one_does && !ready.empty()) TakeOver(ready[prng_.Below(ready.size())]);
+  if (!shared_.claimed() && !ready.empty()) TakeOver(ready[prng_.Below(ready.size())]);
 }
 
 void Cluster::TakeOver(size_t number) {
   Node& node = *nodes_[number];
-  if (world_.saboteur->misses_last()) MissLast(&node);
-  node.term = log_.Claim();
-  world_.trace->Add("node ", number, ": takes over in term ", node.term, ", and lacks ",
-                    log_.last() - node.store.applied(), " batches");
-  node.standby.TakeOver(node.term);
+  const bool answer_lost = !healed_ && prng_.ChancePerMillion(world_.plan->answer_lost_chance);
+  if (answer_lost) world_.faults->Count(Fault::kAnswerLost);
+  node.claim = shared_.Claim("node-" + std::to_string(number), answer_lost);
+  node.claimed_ms = world_.machine->BoottimeMs();
+  const uint64_t term = node.claim->claim.term;
+  world_.trace->Add("node ", number, ": takes over in term ", term, ", and lacks ",
+                    shared_.last() - node.store.applied(), " batches");
+  node.standby.TakeOver(term);
   if (healed_ || !prng_.ChancePerMillion(world_.plan->recovering_crash_chance)) return;
   world_.timeline->After(prng_.Between(1, 5 * kMs), [this, number] {
     if (nodes_[number]->standby.recovers()) KillStandby(number);
   });
 }
 
-// The other tables forget it, too, or they would be those of no ledger.
-void Cluster::MissLast(Node* by) {
-  if (by->store.applied() == log_.last()) return;
-  log_.Cut(log_.last() - 1);
-  for (const auto& node : nodes_) {
-    if (node->store.applied() > log_.last()) node->store.Copy(by->store);
+// Whether the node may lead: it has read the whole log, and still has the claim.
+bool Cluster::Settles(Node* node) {
+  if (world_.saboteur->misses_last()) return true;
+  const uint64_t last = node->store.applied();
+  const cluster::ClaimedLog& txns = shared_.txns();
+  const auto fate =
+      txns.SettledOf(shared_.Commit(txns.Settle(*node->claim, last)), *node->claim, last);
+  if (!fate.ok()) {
+    refused_(fate.status());
+  } else if (*fate == cluster::Fate::kBehind) {
+    node->standby.ReadOn();
+  } else if (*fate == cluster::Fate::kDeposed) {
+    node->standby.Begin();
   }
+  return fate.ok() && *fate == cluster::Fate::kDone;
+}
+
+// What was on its way to the log when writers ended is in it now, or never will be.
+void Cluster::TellLeft() {
+  if (serving_) TellStopped(/*orderly=*/false);
+  if (std::exchange(left_, false)) watch_.left();
+}
+
+void Cluster::TellStopped(bool orderly) {
+  serving_.reset();
+  left_ = true;
+  watch_.stopped(orderly);
 }
 
 void Cluster::Depose(bool lands) {
   const std::vector<size_t> ready = StandingBy();
   SimServer& writer = leader();
   if (!writer.runs() || ready.empty()) return;
+  world_.faults->Count(Fault::kLeaseEndsEarly);
   if (lands) writer.Land();
+  shared_.EndLease();
+  ended_early_ = true;
   TakeOver(ready[prng_.Below(ready.size())]);
 }
 
@@ -143,28 +191,29 @@ void Cluster::KillStandby(size_t number) {
   world_.faults->Count(recovered ? Fault::kRecoveringCrash : Fault::kStandbyCrash);
   world_.trace->Add("node ", number, ": dies", recovered ? " while it recovers" : "");
   standby.End();
-  // Its claim was the end of the one before.
-  if (recovered && leader().runs()) leader().Depose();
   Supervise(number);
 }
 
 void Cluster::Heal() {
   healed_ = true;
+  shared_.Heal();
   for (const auto& node : nodes_) node->server.Heal();
 }
 
 void Cluster::OnDied(size_t number, bool orderly) {
-  watch_.died(orderly);
+  if (nodes_.size() == 1) {
+    watch_.died(orderly);
+  } else if (serving_ == number) {
+    TellStopped(orderly);
+  }
   Supervise(number);
 }
 
-// Starts the node again if it is down, and lets somebody lead.
+// Starts the node again if it is down.
 void Cluster::Supervise(size_t number) {
   if (!supervised_) return;
   const int64_t most_ms = world_.plan->down_ms_max;
   world_.timeline->After(prng_.Between(1, most_ms) * kMs, [this, number] { StartNode(number); });
-  if (nodes_.size() == 1) return;
-  world_.timeline->After(prng_.Between(1, most_ms) * kMs, [this] { Elect(); });
 }
 
 std::vector<size_t> Cluster::StandingBy() const {

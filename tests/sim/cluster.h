@@ -2,8 +2,8 @@
 //
 // Thread: one at a time. A single node is a server with its ledger. Several are on one machine,
 // each with tables of its own, and have the log in common. Clients find the node that leads. One
-// that is deposed hears of it at its next commit; at the latest when the next one leads, as the end
-// of a lease would tell it.
+// that is deposed hears of it at its next commit, or knows by the end of its lease. If that ended
+// early, which etcd should not do, it is told when the next one leads.
 #ifndef NOWCALLS_SIM_CLUSTER_H_
 #define NOWCALLS_SIM_CLUSTER_H_
 
@@ -11,12 +11,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/prng.h"
+#include "cluster/claimed_log.h"
 #include "core/options.h"
 #include "ledger/entities.h"
 #include "nowcalls/status.h"
+#include "sim/shared_log.h"
 #include "sim/sim_log.h"
 #include "sim/sim_server.h"
 #include "sim/sim_standby.h"
@@ -42,12 +45,14 @@ class Cluster {
 
   // The node that leads, or did last.
   SimServer& leader() { return nodes_[leader_]->server; }
+  SimServer& server(size_t number) { return nodes_[number]->server; }
   SimStore& store() { return nodes_[leader_]->store; }
   // Whether all nodes have the same tables once they have read the log.
   bool Agrees();
 
   void Start();
-  // A standby takes the claim of a writer that is well. `lands`: the batch under way was before.
+  // The lease of a writer that is well ends, and a standby takes the claim. `lands`: the batch
+  // under way was before.
   void Depose(bool lands);
   // A node that does not lead.
   void KillOther();
@@ -62,15 +67,19 @@ class Cluster {
     SimStore store;
     SimServer server;
     SimStandby standby;
-    uint64_t term = 0;  // Of its last claim.
+    std::optional<cluster::HeldClaim> claim;  // The last that it had,
+    int64_t claimed_ms = 0;                   // and when, by the boot clock.
   };
 
   void StartNode(size_t number);
   void Lead(size_t number);
+  void WatchClaim();
   void Elect();
   void TakeOver(size_t number);
   void KillStandby(size_t number);
-  void MissLast(Node* by);
+  bool Settles(Node* node);
+  void TellLeft();
+  void TellStopped(bool orderly);
   void OnDied(size_t number, bool orderly);
   void Supervise(size_t number);
   std::vector<size_t> StandingBy() const;
@@ -78,10 +87,16 @@ class Cluster {
   const ServerWorld world_;
   const bool supervised_;
   Prng prng_;
-  SimLog log_;
+  LocalLog own_;  // Of a single node.
+  SharedLog shared_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t leader_ = 0;
   bool healed_ = false;
+  bool watches_ = false;
+  // The writer that the oracle knows of. Another may still believe that it is one.
+  std::optional<size_t> serving_;
+  bool left_ = false;  // Since the last start the ledger of a writer that ended is to be told.
+  bool ended_early_ = false;  // The lease of a writer that may be well.
   SimServer::Watch watch_;
   std::function<void(const Status&)> refused_;
 };

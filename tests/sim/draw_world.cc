@@ -88,7 +88,8 @@ void DrawPairs(std::vector<SimRule>* rules, Prng* prng) {
 }
 
 bool NeedsCluster(Sabotage sabotage) {
-  return sabotage == Sabotage::kDeposedAnswers || sabotage == Sabotage::kLastBatchMissed;
+  return sabotage == Sabotage::kDeposedAnswers || sabotage == Sabotage::kLastBatchMissed ||
+         sabotage == Sabotage::kClaimNotCompared || sabotage == Sabotage::kNoFence;
 }
 
 // A sabotage that shows at a rare fault alone would cost minutes of seeds that find nothing.
@@ -100,6 +101,9 @@ void Provoke(Sabotage sabotage, FaultPlan* plan) {
     plan->sync_every_ms = 1'000;
   } else if (sabotage == Sabotage::kFenceReused) {
     plan->process_every_ms = 1'000;
+  } else if (sabotage == Sabotage::kNoFence) {
+    plan->cut_off_every_ms = 3'000;
+    plan->cut_off_ms_max = 8'000;
   } else if (NeedsCluster(sabotage)) {
     plan->claim_every_ms = 1'000;
   }
@@ -112,12 +116,23 @@ void DrawCluster(WorldOptions* options, Prng* prng) {
   options->nodes = static_cast<size_t>(prng->Between(2, 3));
   FaultPlan& plan = options->plan;
   plan.reboot_chance = 0;
+  plan.boot_step_every_ms = 0;  // A lease cannot be judged by a clock that goes back.
   plan.unsynced = false;
   plan.sync_every_ms = 0;
   plan.claim_every_ms = prng->Below(4) == 0 ? 0 : prng->Between(200, 10'000);
   plan.other_crash_chance = static_cast<uint32_t>(prng->Below(700'000));
   plan.recovering_crash_chance = static_cast<uint32_t>(prng->Below(300'000));
-  constexpr int64_t kFollowMs[] = {1, 20, 500, 3'000};
+  const auto chance = [prng](int64_t parts_max) {
+    return prng->Below(3) == 0 ? 0 : static_cast<uint32_t>(prng->Between(1, parts_max));
+  };
+  plan.request_lost_chance = chance(20'000);
+  plan.request_late_chance = chance(20'000);
+  plan.answer_lost_chance = chance(20'000);
+  plan.stale_read_chance = chance(300'000);
+  plan.lease_late_chance = chance(300'000);
+  plan.cut_off_every_ms = prng->Below(3) == 0 ? 0 : prng->Between(2'000, 20'000);
+  plan.cut_off_ms_max = prng->Between(100, 8'000);
+  constexpr int64_t kFollowMs[] = {10, 50, 500, 3'000};
   plan.follow_ms_max = kFollowMs[prng->Below(std::size(kFollowMs))];
 }
 

@@ -11,6 +11,10 @@ void FaultInjector::Begin() {
   Every(plan.clock_step_every_ms, [this] { StepClock(); });
   Every(plan.boot_step_every_ms, [this] { StepBootClock(); });
   Every(plan.claim_every_ms, [this] { world_->cluster().Depose(prng_.Below(2) == 0); });
+  Every(plan.cut_off_every_ms, [this] {
+    const int64_t ms_max = world_->options().plan.cut_off_ms_max;
+    world_->server().CutOff(prng_.Between(1, ms_max) * kMs);
+  });
   Every(plan.server_stall_every_ms, [this] {
     const int64_t ms_max = world_->options().plan.server_stall_ms_max;
     world_->server().Stall(prng_.Between(1, ms_max) * kMs);

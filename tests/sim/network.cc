@@ -23,13 +23,14 @@ LinkId Network::Connect(LinkUser* user, std::string peer, bool steady) {
     faults_->Count(Fault::kSlowReader);
     link.window = static_cast<size_t>(prng_.Between(10, 500));
   }
-  if (!server_up_) {
+  if (!listening_) {
     link.gone = true;
     NoteBroken(&link);
     if (watch_.settled) watch_.settled(id);
     TellClient(&link, DelayUs(link));
     return id;
   }
+  link.server = *listening_;
   link.up_at_us = timeline_->now_us() + DelayUs(link);
   timeline_->At(link.up_at_us, [this, id] {
     Link& at = *links_[id];
@@ -180,11 +181,11 @@ void Network::TellServer(Link* link, int64_t delay_us) {
   });
 }
 
-std::vector<LinkId> Network::TakeNews() { return std::exchange(news_, {}); }
-
 void Network::MarkNews(LinkId id) {
-  if (std::find(news_.begin(), news_.end(), id) == news_.end()) news_.push_back(id);
-  if (watch_.arrived) watch_.arrived();
+  const size_t server = links_[id]->server;
+  std::vector<LinkId>& news = news_[server];
+  if (std::find(news.begin(), news.end(), id) == news.end()) news.push_back(id);
+  if (watch_.arrived) watch_.arrived(server);
 }
 
 size_t Network::Write(LinkId id, std::string_view bytes) {
@@ -225,11 +226,11 @@ void Network::Settle(LinkId id) {
   if (watch_.settled) watch_.settled(id);
 }
 
-void Network::ServerDied() {
-  server_up_ = false;
-  news_.clear();
+void Network::ServerDied(size_t server) {
+  if (listening_ == server) listening_.reset();
+  news_.erase(server);
   for (const auto& link : links_) {
-    if (link->gone) continue;
+    if (link->gone || link->server != server) continue;
     NoteBroken(link.get());
     link->cut_up = true;
     Settle(link->id);

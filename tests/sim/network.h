@@ -1,4 +1,4 @@
-// Network: connections between clients and the server, as TCP has them.
+// Network: connections between clients and servers, as TCP has them.
 //
 // Thread: one at a time. Bytes of one direction arrive in order, but late, in pieces, or not at
 // all; nothing is promised between directions or connections. A connection that breaks takes with
@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/prng.h"
@@ -38,9 +40,9 @@ class Network {
  public:
   // What others want to know of connections, whichever end it came from.
   struct Watch {
-    std::function<void()> arrived;        // The server has something to poll.
-    std::function<void(LinkId)> broken;   // From now on an end may find the connection gone.
-    std::function<void(LinkId)> settled;  // The server knows.
+    std::function<void(size_t server)> arrived;  // It has something to poll.
+    std::function<void(LinkId)> broken;          // From now on an end may find the connection gone.
+    std::function<void(LinkId)> settled;         // The server knows.
   };
 
   Network(Timeline* timeline, const FaultPlan* plan, FaultCounts* faults, uint64_t seed)
@@ -70,6 +72,7 @@ class Network {
   struct Link {
     static constexpr size_t kWindow = 65'536;
     LinkId id = 0;
+    size_t server = 0;
     std::string peer;
     LinkUser* user = nullptr;  // Null: the client's end is gone.
     bool steady = false;
@@ -100,8 +103,8 @@ class Network {
     int64_t down_at_us = 0;
   };
   Link& link(LinkId id) { return *links_[id]; }
-  // Connections with something to poll, in the order in which it arrived.
-  std::vector<LinkId> TakeNews();
+  // Connections of a server with something to poll, in the order in which it arrived.
+  std::vector<LinkId> TakeNews(size_t server) { return std::exchange(news_[server], {}); }
   void MarkNews(LinkId id);
   // Returns what is kept.
   size_t Write(LinkId id, std::string_view bytes);
@@ -109,8 +112,9 @@ class Network {
   // The server has taken note of the end; `id` says nothing to it any more.
   void Settle(LinkId id);
   // The kernel closes what the process had open.
-  void ServerDied();
-  void ServerStarted() { server_up_ = true; }
+  void ServerDied(size_t server);
+  // From now on connections are its.
+  void ServerStarted(size_t server) { listening_ = server; }
 
  private:
   bool Happens(const Link& link, uint32_t chance);
@@ -130,9 +134,9 @@ class Network {
   Prng prng_;
   Watch watch_;
   bool healed_ = false;
-  bool server_up_ = false;
+  std::optional<size_t> listening_;
   std::vector<std::unique_ptr<Link>> links_;
-  std::vector<LinkId> news_;
+  std::map<size_t, std::vector<LinkId>> news_;  // By server.
 };
 
 }  // namespace nowcalls::sim

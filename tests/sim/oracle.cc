@@ -515,12 +515,26 @@ void Oracle::CheckLedgerLevels(const std::vector<SeenToken>& ledger) {
   }
 }
 
-void Oracle::ServerDied(const std::vector<SeenToken>& ledger, bool orderly) {
+void Oracle::ServerStopped(const std::vector<SeenToken>& ledger, bool orderly) {
   Audit(ledger);
-  losing_ = false;
   runs_ = false;
   died_ms_[life_] = timeline_->now_ms();
   calls_.Died(orderly);
+}
+
+void Oracle::LedgerLeft(const std::vector<SeenToken>& ledger) {
+  Audit(ledger);
+  ForgetUnanswered();
+}
+
+void Oracle::ServerDied(const std::vector<SeenToken>& ledger, bool orderly) {
+  ServerStopped(ledger, orderly);
+  ForgetUnanswered();
+}
+
+// What was under way will not be carried out any more.
+void Oracle::ForgetUnanswered() {
+  losing_ = false;
   for (const OpId id : ender_ops_) {
     operations_[id].answered = std::min(operations_[id].answered, order_);
   }

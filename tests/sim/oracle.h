@@ -239,6 +239,9 @@ class Oracle {
   void BatchesLost();
   // `orderly`: it ended by itself, when it was asked to.
   void ServerDied(const std::vector<SeenToken>& ledger, bool orderly = false);
+  // The same in two steps, where the ledger may still get what was under way.
+  void ServerStopped(const std::vector<SeenToken>& ledger, bool orderly);
+  void LedgerLeft(const std::vector<SeenToken>& ledger);
   // `reported`: nowCalls by flow; those that are 0 are left out.
   void ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
                    const std::map<int64_t, int64_t>& reported);
@@ -334,6 +337,7 @@ class Oracle {
   static bool IsOfReclaim(const Operation& op, int64_t lane);
   bool MayHaveAsked(OpId op) const;
   int64_t OfflineDueMs(const std::string& owner, int64_t flow);
+  void ForgetUnanswered();
   void SetGone(Token* token);
   Token* Find(uint64_t id);
   bool IsOwners(const Operation& op, const Token& token) const;

@@ -36,8 +36,8 @@ TEST_CASE("a request of which the network held a part for too long was not carri
     const FaultPlan plan;
     FaultCounts faults;
     Network network(&timeline, &plan, &faults, 1);
-    network.SetWatch({[] {}, [](LinkId) {}, [](LinkId) {}});
-    network.ServerStarted();
+    network.SetWatch({[](size_t) {}, [](LinkId) {}, [](LinkId) {}});
+    network.ServerStarted(0);
     Pinger pinger(&network);
     const auto pass = [&](int64_t ms) {
       timeline.RunUntil(timeline.now_us() + ms * kMs, [] { return false; });

@@ -84,8 +84,16 @@ TEST_CASE("a writer that answers after it was deposed is found by a token that i
   CHECK(IsFoundAs("I1", Sabotage::kDeposedAnswers));
 }
 
-TEST_CASE("a takeover without the last batch is found by a token that is gone") {
-  CHECK(IsFoundAs("I1", Sabotage::kLastBatchMissed));
+TEST_CASE("an append that does not compare the claim is found by a log that nobody can read") {
+  CHECK(IsFoundAs("I1", Sabotage::kClaimNotCompared));
+}
+
+TEST_CASE("a writer that does not look at its lease is found by what it tells of the past") {
+  CHECK(IsFoundAs("I", Sabotage::kNoFence));
+}
+
+TEST_CASE("a takeover without the last batch is found by counts that are not its ledger's") {
+  CHECK(IsFoundAs("I4", Sabotage::kLastBatchMissed));
 }
 
 TEST_CASE("a turn that is not woken for a deadline is found by a token that should have ended") {

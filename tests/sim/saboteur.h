@@ -36,9 +36,11 @@ enum class Sabotage : uint8_t {
   kLogNotReplayed,   // Recovery passes over what the log has behind the tables.
   kLostWake,         // The loop sleeps until something happens, whatever the turn says.
   kLostScan,         // The turn never hears of a scan's end.
-  kDeposedAnswers,   // A writer that was deposed tells its batches durable.
-  kLastBatchMissed,  // A takeover passes over the last batch of the log.
-  kHoldIgnored,      // Grants are given the rule's hold, whatever was asked for.
+  kClaimNotCompared,  // An append goes by the number of its slot alone.
+  kNoFence,           // A writer believes in its claim for ever.
+  kDeposedAnswers,    // A writer that was deposed tells its batches durable.
+  kLastBatchMissed,   // A takeover reads all but the last batch, and is not settled.
+  kHoldIgnored,       // Grants are given the rule's hold, whatever was asked for.
   // Of notices of lost tokens (loss_saboteur.h).
   kLostReleased,
   kLostEarly,
@@ -71,6 +73,8 @@ class Saboteur {
   int64_t sweep_lag_ms() const { return kind_ == Sabotage::kLateSweep ? 30'000 : 0; }
   bool replays() const { return kind_ != Sabotage::kLogNotReplayed; }
   bool answers_deposed() const { return kind_ == Sabotage::kDeposedAnswers; }
+  bool compares_claim() const { return kind_ != Sabotage::kClaimNotCompared; }
+  bool fences_itself() const { return kind_ != Sabotage::kNoFence; }
   bool misses_last() const { return kind_ == Sabotage::kLastBatchMissed; }
   bool wakes() const { return kind_ != Sabotage::kLostWake; }
   bool tells_scans() const { return kind_ != Sabotage::kLostScan; }

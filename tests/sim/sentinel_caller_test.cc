@@ -37,8 +37,8 @@ class Flower : public SentinelCaller {
 // A client with two requests, 1 and 2, on its way.
 struct Talk {
   Talk() {
-    network.SetWatch({[] {}, [](LinkId) {}, [](LinkId) {}});
-    network.ServerStarted();
+    network.SetWatch({[](size_t) {}, [](LinkId) {}, [](LinkId) {}});
+    network.ServerStarted(0);
     flower.Connect(/*steady=*/true);
     flower.Flow();
     flower.Flow();

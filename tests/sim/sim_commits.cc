@@ -12,9 +12,13 @@ bool SimServer::Commit(const ledger::CommitBatch& batch, bool at_once) {
   if (!Lives()) return false;
   Process& process = *process_;
   // Its end was reported before its time.
-  if (process.commit.has_value() && Claims()) Write(*process.commit);
+  if (process.commit.has_value()) {
+    if (world_.shared == nullptr) Append(*process.commit);
+    Land();
+    world_.store->ApplyAll(process.commit->number());
+  }
   process.commit.reset();
-  const bool free = !process.applying && !hold_commits_;
+  const bool free = !process.applying && !hold_commits_ && world_.shared == nullptr;
   if (free && at_once && world_.plan->sync_every_ms == 0 && !world_.saboteur->replies_early() &&
       prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
     return CommitHere(batch);
@@ -34,11 +38,6 @@ bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
   Process& process = *process_;
   process.commit = batch;
   if (!Lives()) return false;
-  if (!Claims()) {
-    if (world_.saboteur->answers_deposed()) return true;
-    process.turn.OnDeposed();
-    return false;
-  }
   if (Happens(world_.plan->commit_failed_chance)) {
     Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
     return false;
@@ -65,6 +64,7 @@ int64_t SimServer::DrawCommitUs() {
 void SimServer::StartCommit() {
   process_->commit_held = hold_commits_;
   if (hold_commits_) return;
+  if (world_.shared != nullptr) return Send(process_->commit->number());
   world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
     if (incarnation == incarnation_) FinishCommit();
   });
@@ -73,17 +73,69 @@ void SimServer::StartCommit() {
 void SimServer::FinishCommit() {
   Process& process = *process_;
   if (!process.commit.has_value()) return;  // Another took its place, reported before its time.
-  if (!Claims()) return EndRefused();
   if (Happens(world_.plan->commit_failed_chance)) {
     return Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
   }
+  Append(*process.commit);
+  Committed();
+}
+
+// Sends the transaction of a batch to the log of the cluster, and again when no answer comes in
+// time. Whatever becomes of the process, what was sent is on its way.
+void SimServer::Send(uint64_t number) {
+  constexpr int64_t kAnswerUsMax = 1'000 * kMs;
+  constexpr int64_t kLateMsMax = 5'000;
+  const Process& process = *process_;
+  const cluster::Txn txn = TxnOf(*process.commit);
+  const bool request_lost = is_cut_off() || Happens(world_.plan->request_lost_chance);
+  const bool answer_lost = Happens(world_.plan->answer_lost_chance);
+  int64_t way_us = DrawCommitUs();
+  if (Happens(world_.plan->request_late_chance)) way_us += prng_.Between(0, kLateMsMax) * kMs;
+  if (request_lost || answer_lost || way_us > kAnswerUsMax) {
+    world_.faults->Count(request_lost  ? Fault::kRequestLost
+                         : answer_lost ? Fault::kAnswerLost
+                                       : Fault::kRequestLate);
+    Hindered((kAnswerUsMax + world_.plan->commit_us_max) / kMs);
+  }
+  if (!request_lost) {
+    world_.timeline->After(way_us, [=, this, incarnation = incarnation_] {
+      const cluster::TxnReply reply = world_.shared->Commit(txn);
+      if (incarnation == incarnation_ && !answer_lost) OnAnswered(number, reply);
+    });
+  }
+  world_.timeline->After(kAnswerUsMax, [this, number, incarnation = incarnation_] {
+    if (incarnation == incarnation_ && IsSent(number)) Send(number);
+  });
+}
+
+cluster::Txn SimServer::TxnOf(const ledger::CommitBatch& batch) const {
+  cluster::Txn txn = world_.shared->txns().Append(*process_->claim, batch, world_.shared->TrimTo());
+  if (!world_.saboteur->compares_claim()) {
+    txn.compares = {cluster::IsAbsent(world_.shared->txns().keys().Slot(batch.number()))};
+  }
+  return txn;
+}
+
+bool SimServer::IsSent(uint64_t number) const {
+  const Process& process = *process_;
+  return process.commit && process.commit->number() == number && !process.commit_refused;
+}
+
+void SimServer::OnAnswered(uint64_t number, const cluster::TxnReply& reply) {
+  if (!IsSent(number)) return;  // An earlier sending was answered.
+  const Process& process = *process_;
+  const cluster::Fate fate = world_.shared->txns().FateOf(reply, *process.claim, *process.commit);
+  if (fate == cluster::Fate::kDone) return Committed();
+  EndRefused();
+}
+
+// The batch is in the log.
+void SimServer::Committed() {
+  Process& process = *process_;
   process.applying =
       !world_.plan->unsynced && prng_.ChancePerMillion(world_.plan->commit_tail_chance);
-  if (process.applying) {
-    NOWCALLS_CHECK(world_.store->Append(*process.commit).ok());
-  } else {
-    Write(*process.commit);
-  }
+  const uint64_t number = process.commit->number();
+  if (!process.applying) world_.store->ApplyAll(number);
   world_.trace->Add("server: batch ", process.commit->number(), " is durable, ",
                     process.commit->records(), " records");
   process.commit.reset();
@@ -92,15 +144,65 @@ void SimServer::FinishCommit() {
     RequestTurn(world_.timeline->now_us());
   }
   if (!process.applying) return;
-  world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
+  world_.timeline->After(DrawCommitUs(), [this, number, incarnation = incarnation_] {
     if (incarnation != incarnation_) return;
-    world_.store->ApplyAll();
+    world_.store->ApplyAll(number);
     process_->applying = false;
     if (process_->commit.has_value()) StartCommit();
   });
 }
 
-bool SimServer::Claims() const { return process_->term == world_.store->log().term(); }
+void SimServer::CutOff(int64_t duration_us) {
+  if (world_.shared == nullptr || !runs()) return;
+  world_.faults->Count(Fault::kCutOff);
+  world_.trace->Add("server: does not reach etcd for ", duration_us / kMs, " ms");
+  Hindered(duration_us / kMs + 2 * cluster::Lease::kTtlMs);
+  cut_off_until_us_ = std::max(cut_off_until_us_, world_.timeline->now_us() + duration_us);
+}
+
+void SimServer::RenewSoon() {
+  const int64_t wait_ms =
+      std::max<int64_t>(1, process_->lease.renew_at_ms() - world_.machine->BoottimeMs());
+  world_.timeline->After(wait_ms * kMs, [this, incarnation = incarnation_] {
+    if (incarnation == incarnation_) Renew();
+  });
+}
+
+// A process that stands still renews nothing. The boot clock counts from before the request.
+void SimServer::Renew() {
+  constexpr int64_t kAnswerUsMax = 1'000 * kMs;
+  Process& process = *process_;
+  const int64_t now_us = world_.timeline->now_us();
+  if (process.busy_until_us - now_us > kAnswerUsMax) {
+    return world_.timeline->At(process.busy_until_us, [this, incarnation = incarnation_] {
+      if (incarnation == incarnation_) Renew();
+    });
+  }
+  const int64_t sent_ms = world_.machine->BoottimeMs();
+  const bool request_lost = is_cut_off() || Happens(world_.plan->request_lost_chance);
+  const bool answer_lost = Happens(world_.plan->answer_lost_chance);
+  const int64_t way_us = prng_.Between(1, world_.plan->commit_us_max);
+  if (!request_lost) {
+    world_.timeline->After(way_us, [=, this, claim = *process.claim, incarnation = incarnation_] {
+      const bool renewed = world_.shared->Renew(claim);
+      if (incarnation != incarnation_ || answer_lost) return;
+      if (!renewed) return Depose();
+      process_->lease.Renewed(sent_ms, cluster::Lease::kTtlMs);
+      RenewSoon();
+    });
+  }
+  if (!request_lost && !answer_lost) return;
+  world_.timeline->After(kAnswerUsMax, [=, this, incarnation = incarnation_] {
+    if (incarnation != incarnation_) return;
+    process_->lease.Unanswered(sent_ms, world_.machine->BoottimeMs());
+    RenewSoon();
+  });
+}
+
+bool SimServer::LeaseIsOver() const {
+  if (!process_->claim || !world_.saboteur->fences_itself()) return false;
+  return process_->lease.over(world_.machine->BoottimeMs() + AheadMs());
+}
 
 // The log takes nothing of this writer any more, and does not say whether it has the batch.
 void SimServer::EndRefused() {
@@ -114,8 +216,8 @@ void SimServer::EndRefused() {
 }
 
 void SimServer::Land() {
-  const Process& process = *process_;
-  if (process.commit.has_value() && !process.applying && Claims()) Append(*process.commit);
+  if (world_.shared == nullptr || !process_->commit.has_value()) return;
+  world_.shared->Commit(TxnOf(*process_->commit));
 }
 
 void SimServer::Write(const ledger::CommitBatch& batch) {

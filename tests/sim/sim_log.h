@@ -1,33 +1,35 @@
-// SimLog: the log of a simulated ledger, with the claim of its writer.
+// SimLog: the log of a simulated ledger, which outlives its processes.
 //
-// Thread: one at a time. Each claim has a term of its own, and takes the log from the writer
-// before: a batch of another term is refused. Without a claim the term is 0. A log that nodes have
-// in common forgets nothing.
+// Thread: one at a time.
 #ifndef NOWCALLS_SIM_SIM_LOG_H_
 #define NOWCALLS_SIM_SIM_LOG_H_
 
 #include <cstdint>
 
+#include "store/log.h"
 #include "store/memory_log.h"
 
 namespace nowcalls::sim {
 
-class SimLog : public store::MemoryLog {
+class SimLog : public store::Log {
  public:
-  explicit SimLog(bool shared) : shared_(shared) {}
+  virtual uint64_t last() const = 0;  // 0: there was none.
+  // Forgets the batches behind `number`, as a crash does. REQUIRES: it was not trimmed.
+  virtual void Cut(uint64_t number) = 0;
+};
 
-  Status Append(const ledger::SealedBatch& batch) override {
-    if (batch.term() != term_) return Status::FailedPrecondition("another writer has the claim");
-    return MemoryLog::Append(batch);
-  }
-  Status Trim(uint64_t number) override { return shared_ ? Status() : MemoryLog::Trim(number); }
-
-  uint64_t Claim() { return ++term_; }
-  uint64_t term() const { return term_; }
+// Of a server with a disk of its own.
+class LocalLog final : public SimLog {
+ public:
+  Status Append(const ledger::SealedBatch& batch) override { return log_.Append(batch); }
+  Status Sync() override { return {}; }
+  Status Read(uint64_t from, const BatchSink& sink) override { return log_.Read(from, sink); }
+  Status Trim(uint64_t number) override { return log_.Trim(number); }
+  uint64_t last() const override { return log_.last(); }
+  void Cut(uint64_t number) override { log_.Cut(number); }
 
  private:
-  const bool shared_;
-  uint64_t term_ = 0;
+  store::MemoryLog log_;
 };
 
 }  // namespace nowcalls::sim

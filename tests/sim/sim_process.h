@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "cluster/claimed_log.h"
+#include "cluster/lease.h"
 #include "core/books.h"
 #include "engine/engine.h"
 #include "ledger/commit_batch.h"
@@ -23,9 +25,10 @@ namespace nowcalls::sim {
 inline constexpr engine::ConnectionId kNobody = UINT32_MAX;
 
 struct SimServer::Process {
-  Process(recovery::RecoveredLedger recovered, uint64_t its_term, SimServer* driver, Instant now)
+  Process(recovery::RecoveredLedger recovered, const std::optional<cluster::HeldClaim>& its_claim,
+          SimServer* driver, Instant now)
       : ledger(std::move(recovered)),
-        term(its_term),
+        claim(its_claim),
         engine(engine::EngineOptions{.limits = ledger.core->books().options().limits,
                                      .version = "0.1.0",
                                      .durability = "sync",
@@ -35,7 +38,8 @@ struct SimServer::Process {
         turn(&engine, driver, driver) {}
 
   recovery::RecoveredLedger ledger;
-  const uint64_t term;  // Of its claim.
+  const std::optional<cluster::HeldClaim> claim;  // In a cluster.
+  cluster::Lease lease;
   engine::Engine engine;
   node::Turn turn;
   std::map<engine::ConnectionId, LinkId> links;

@@ -8,6 +8,7 @@
 #include "sim/lanes.h"
 #include "sim/loading_tables.h"
 #include "sim/sim_process.h"
+#include "sim/stale_log.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
 
@@ -33,27 +34,30 @@ ClockSample SimServer::Sample() const {
   return clocks;
 }
 
-Status SimServer::Start() {
+Status SimServer::Start(const std::optional<cluster::HeldClaim>& claim, int64_t claimed_ms) {
   LoadingTables tables(world_.store, world_.saboteur);
   const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
   if (!world_.saboteur->replays()) world_.store->ForgetUnapplied();
   if (world_.saboteur->hides_reboots()) world_.store->Deny();
   core::CoreOptions options = options_;
-  options.term = world_.store->log().term();
-  Result<recovery::RecoveredLedger> ledger =
-      recovery::Recover(world_.store, &tables, options, sample);
+  options.term = claim ? claim->claim.term : 0;
+  StaleLog log(world_.store);
+  if (claim && world_.saboteur->misses_last()) log.Hide(world_.store->last() - 1);
+  Result<recovery::RecoveredLedger> ledger = recovery::Recover(&log, &tables, options, sample);
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
   first_batch_ = true;
   sync_planned_ = false;
   rebooted_ = ledger->time.has_value() && !ledger->time->same_boot;
   const Instant now = ledger->clock.At(world_.machine->BoottimeMs());
-  process_ = std::make_unique<Process>(*std::move(ledger), options.term, this, now);
+  process_ = std::make_unique<Process>(*std::move(ledger), claim, this, now);
+  process_->lease.Renewed(claimed_ms, cluster::Lease::kTtlMs);
   world_.trace->Add("server: ready with ", process_->ledger.tokens, " tokens, ",
                     process_->ledger.sessions, " sessions", rebooted_ ? ", after a reboot" : "");
   if (watch_.ready) watch_.ready();
-  world_.network->ServerStarted();
+  world_.network->ServerStarted(world_.number);
   RequestTurn(world_.timeline->now_us());
+  if (claim) Renew();
   return {};
 }
 
@@ -184,24 +188,30 @@ void SimServer::Die(Fault cause) {
 
 void SimServer::Bury(Fault cause) {
   Process& process = *process_;
-  bool survives = process.commit.has_value() && Claims();
+  // In a cluster it may be on its way, and come to the log or not.
+  bool survives = process.commit.has_value() && world_.shared == nullptr;
   if (cause == Fault::kCommitFailed) {
     survives = false;
   } else if (survives && cause != Fault::kCommitFailedWithEffect) {
     survives = survives_ ? *survives_ : prng_.Below(2) == 0;
   }
   if (cause != Fault::kTerminate) world_.faults->Count(cause);
-  const char* const fate = survives ? "survives" : "is lost";
+  const char* const fate = world_.shared != nullptr ? "is in doubt"
+                           : survives               ? "survives"
+                                                    : "is lost";
   world_.trace->Add("server: dies of ", FaultName(cause), ", the batch under way ",
                     process.commit.has_value() ? fate : "is none");
   if (survives) Append(*process.commit);  // Recovery applies it.
   if (cause == Fault::kTerminate) Sync();
+  if (cause == Fault::kTerminate && process.claim) {
+    world_.shared->Commit(world_.shared->txns().Resign(*process.claim));
+  }
   process_.reset();
   ++incarnation_;
   calls_left_ = -1;
   survives_.reset();
   if (std::exchange(reboots_, false)) GoDown();
-  world_.network->ServerDied();
+  world_.network->ServerDied(world_.number);
   if (watch_.died) watch_.died(/*orderly=*/cause == Fault::kTerminate);
 }
 
@@ -209,7 +219,7 @@ void SimServer::Bury(Fault cause) {
 void SimServer::Retire() {
   NOWCALLS_CHECK(process_->turn.phase() == node::Phase::kDeposed);
   world_.faults->Count(Fault::kDeposed);
-  world_.trace->Add("server: is deposed in term ", process_->term,
+  world_.trace->Add("server: is deposed in term ", process_->claim->claim.term,
                     process_->commit.has_value() ? ", with a batch under way" : "");
   const bool ends = process_->terminated;
   process_.reset();
@@ -247,7 +257,9 @@ void SimServer::RequestTurn(int64_t at_us) {
   });
 }
 
+// Nothing leaves of a writer whose lease may be over.
 void SimServer::Turn() {
+  if (LeaseIsOver()) return Depose();
   if (!Poll() || !Lives()) return;
   Pump();
   if (!runs()) return;
@@ -260,7 +272,7 @@ bool SimServer::Poll() {
   Process& process = *process_;
   // A poll tells of them in any order.
   if (prng_.Below(2) == 0 && !TellCommitDone()) return false;
-  for (const LinkId id : world_.network->TakeNews()) {
+  for (const LinkId id : world_.network->TakeNews(world_.number)) {
     if (!PollLink(id)) return false;
   }
   if (!TellCommitDone()) return false;

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "base/prng.h"
+#include "cluster/claimed_log.h"
 #include "core/core.h"
 #include "engine/engine.h"
 #include "ledger/clock.h"
@@ -28,6 +29,7 @@
 #include "sim/machine.h"
 #include "sim/network.h"
 #include "sim/saboteur.h"
+#include "sim/shared_log.h"
 #include "sim/sim_store.h"
 #include "sim/timeline.h"
 #include "sim/trace.h"
@@ -42,6 +44,8 @@ struct ServerWorld {
   FaultCounts* faults = nullptr;
   Machine* machine = nullptr;
   SimStore* store = nullptr;
+  SharedLog* shared = nullptr;  // Of a cluster.
+  size_t number = 0;            // Of the node.
   Network* network = nullptr;
   Saboteur* saboteur = nullptr;
 };
@@ -50,7 +54,10 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
  public:
   struct Watch {
     std::function<void(bool orderly)> died;  // The ledger is what the process left.
-    std::function<void()> ready;             // Recovered; no client has been heard yet.
+    // In the place of `died`, in a cluster; `left` follows when the next one has the ledger.
+    std::function<void(bool orderly)> stopped{};
+    std::function<void()> left{};
+    std::function<void()> ready;  // Recovered; no client has been heard yet.
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
     std::function<void(int64_t by_ms, int64_t stands_ms)>
@@ -68,9 +75,10 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   // The process is in the middle of a turn that lasts until then: it has seen it, the world not.
   int64_t ahead_until_us() const { return ahead_until_us_; }
 
-  // Leads, with the log's claim if it has one. Not ok: the server refuses to start, and never will.
+  // Leads, in a cluster with `claim` of `claimed_ms` (boot clock), which it renews from now on. Not
+  // ok: the server refuses to start, and never will.
   // REQUIRES: ahead_until_us() has come.
-  Status Start();
+  Status Start(const std::optional<cluster::HeldClaim>& claim = {}, int64_t claimed_ms = 0);
   bool runs() const { return process_ != nullptr; }
   bool rebooted() const { return rebooted_; }  // Since the process before.
 
@@ -83,13 +91,14 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   void KillSoon(int calls);  // Between two of the next calls of the engine.
   void RebootSoon(int calls);
   void Terminate();  // SIGTERM.
-  // Another node takes the claim at once, and the batch under way, if there is one, has come
-  // before.
+  // The batch under way, if there is one, comes to the log now. Of a cluster.
   void Land();
   void Depose();  // It learns that another node has the claim. REQUIRES: runs().
   void Stall(int64_t duration_us);
   // The machine's boot clock. The ledger's stands still until the boot clock has caught up.
   void StepBootClockBack(int64_t by_ms);
+  // Of a cluster: what it sends to etcd is lost.
+  void CutOff(int64_t duration_us);
   // While on, no commit that begins comes to its end.
   void HoldCommits(bool on);
   // Whether the batch under way survives the next death; by seed unless told.
@@ -128,7 +137,7 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   bool connected() const override;
   void CloseStore() override;
   void EndIsLate() override { Die(Fault::kCrash); }
-  void Abandon() override { world_.network->ServerDied(); }
+  void Abandon() override { world_.network->ServerDied(world_.number); }
 
   // The result of the request.
   std::string Observe(const wire::OutputBuffer& request);
@@ -144,7 +153,15 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   int64_t DrawCommitUs();
   void StartCommit();
   void FinishCommit();
-  bool Claims() const;
+  void Send(uint64_t number);
+  cluster::Txn TxnOf(const ledger::CommitBatch& batch) const;
+  bool IsSent(uint64_t number) const;
+  void RenewSoon();
+  void Renew();
+  bool LeaseIsOver() const;
+  bool is_cut_off() const { return !healed_ && world_.timeline->now_us() < cut_off_until_us_; }
+  void OnAnswered(uint64_t number, const cluster::TxnReply& reply);
+  void Committed();
   void EndRefused();
   void Retire();
   void Die(Fault cause);
@@ -174,6 +191,7 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   bool healed_ = false;
   std::optional<bool> survives_;
   int64_t ahead_until_us_ = 0;
+  int64_t cut_off_until_us_ = 0;
 };
 
 }  // namespace nowcalls::sim

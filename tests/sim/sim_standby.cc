@@ -7,7 +7,7 @@
 namespace nowcalls::sim {
 
 void SimStandby::Begin() {
-  standby_.emplace(store_, store_);
+  standby_.emplace(&log_, store_);
   FollowSoon();
 }
 
@@ -33,6 +33,13 @@ void SimStandby::FollowSoon() {
 void SimStandby::Follow() {
   constexpr int64_t kBatchesMax = 8;
   constexpr int64_t kBatchesToRecoverMax = 500;
+  const uint64_t last = store_->last();
+  uint64_t hidden = recovers() && misses_last_ ? 1 : 0;
+  if (prng_.ChancePerMillion(plan_->stale_read_chance)) {
+    faults_->Count(Fault::kStaleRead);
+    hidden = static_cast<uint64_t>(prng_.Between(1, 4));
+  }
+  log_.Hide(hidden == 0 ? UINT64_MAX : last - std::min(last, hidden));
   const int64_t most = recovers() ? kBatchesToRecoverMax : kBatchesMax;
   const Result<bool> more = standby_->Follow(static_cast<size_t>(prng_.Between(1, most)));
   if (!more.ok()) return watch_.refused(more.status());

@@ -14,7 +14,9 @@
 #include "node/standby.h"
 #include "nowcalls/status.h"
 #include "sim/faults.h"
+#include "sim/sim_server.h"
 #include "sim/sim_store.h"
+#include "sim/stale_log.h"
 #include "sim/timeline.h"
 
 namespace nowcalls::sim {
@@ -26,15 +28,24 @@ class SimStandby {
     std::function<void(const Status&)> refused{};  // The log, or the tables.
   };
 
-  SimStandby(Timeline* timeline, const FaultPlan* plan, SimStore* store, uint64_t seed)
-      : timeline_(timeline), plan_(plan), store_(store), prng_(seed) {}
+  // All outlive it.
+  SimStandby(const ServerWorld& world, SimStore* store, uint64_t seed)
+      : timeline_(world.timeline),
+        plan_(world.plan),
+        faults_(world.faults),
+        store_(store),
+        log_(store),
+        prng_(seed) {}
 
   void SetWatch(Watch watch) { watch_ = std::move(watch); }
+  // A takeover does not see the last batch of the log.
+  void MissLast() { misses_last_ = true; }
 
   void Begin();
   // Has the claim of `term`. REQUIRES: stands_by().
   void TakeOver(uint64_t term);
-  void End();  // It leads, or was killed.
+  void ReadOn() { FollowSoon(); }  // There is more than it has seen.
+  void End();                      // It leads, or was killed.
 
   bool stands_by() const { return IsIn(node::Phase::kStandby); }
   bool recovers() const { return IsIn(node::Phase::kRecovering); }
@@ -46,9 +57,12 @@ class SimStandby {
 
   Timeline* const timeline_;
   const FaultPlan* const plan_;
+  FaultCounts* const faults_;
   SimStore* const store_;
+  StaleLog log_;
   Prng prng_;
   Watch watch_;
+  bool misses_last_ = false;
   std::optional<node::Standby> standby_;
   uint64_t plans_ = 0;  // Only the last plan to follow counts.
 };

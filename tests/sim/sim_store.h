@@ -25,7 +25,6 @@ class SimStore : public store::Store {
   SimStore(SimLog* log, const ledger::Format& format, bool unsynced)
       : log_(log), tables_(format), safe_(format), unsynced_(unsynced) {}
 
-  SimLog& log() { return *log_; }
   Status Append(const ledger::SealedBatch& batch) override { return log_->Append(batch); }
   Status Read(uint64_t from, const BatchSink& sink) override { return log_->Read(from, sink); }
   Status Trim(uint64_t number) override { return log_->Trim(number); }
@@ -44,9 +43,13 @@ class SimStore : public store::Store {
     view_->Scan(request, result);
   }
 
-  // Applies what the log has behind the tables.
-  void ApplyAll() {
-    NOWCALLS_CHECK(Read(applied() + 1, [this](const auto& batch) { return Apply(batch); }).ok());
+  uint64_t last() const { return log_->last(); }  // Of the log.
+  // Applies what the log has behind the tables, up to batch `last`.
+  void ApplyAll(uint64_t last = UINT64_MAX) {
+    const auto apply = [this, last](const ledger::SealedBatch& batch) {
+      return batch.number() > last ? Status::Ok() : Apply(batch);
+    };
+    NOWCALLS_CHECK(Read(applied() + 1, apply).ok());
   }
   // What recovery will make of it.
   store::MemoryTables Left() {
@@ -62,7 +65,6 @@ class SimStore : public store::Store {
     NOWCALLS_RETURN_IF_ERROR(Read(safe_.applied() + 1, apply));
     return Trim(tables_.applied());
   }
-  void Copy(const SimStore& other) { tables_ = other.tables_; }
   // What the log has behind the tables is gone.
   void ForgetUnapplied() { log_->Cut(applied()); }
   size_t at_risk() const { return unsynced_ ? log_->last() - safe_.applied() : 0; }

@@ -68,13 +68,19 @@ World::World(const WorldOptions& options)
       oracle_.calls().AddLane(lane, rule.Window());
     }
   }
-  network_.SetWatch({.arrived = [this] { server().Arrived(); },
+  network_.SetWatch({.arrived = [this](size_t number) { cluster_.server(number).Arrived(); },
                      .broken = [this](LinkId link) { oracle_.LinkBroken(link); },
                      .settled = [this](LinkId link) { oracle_.LinkSettled(link); }});
   oracle_.calls().SetGuard(options_.core.limits.namespace_qps_max);
   oracle_.SetPromptness(PromptnessOf(options_));
   cluster_.SetWatch(
       {.died = [this](bool orderly) { OnDied(orderly); },
+       .stopped = [this](bool orderly) { oracle_.ServerStopped(Dump().tokens, orderly); },
+       .left =
+           [this] {
+             oracle_.LedgerLeft(Dump().tokens);
+             Verify();
+           },
        .ready = [this] { OnReady(); },
        .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
        .set_back = [this](int64_t by_ms,

@@ -68,13 +68,15 @@ bool FakeEtcd::Holds(const Compare& compare) const {
 }
 
 std::vector<Row> FakeEtcd::Find(const Operation& get) const {
+  const auto begin = rows_.lower_bound(get.key);
+  auto end = get.end.empty() ? rows_.upper_bound(get.key) : rows_.lower_bound(get.end);
+  if (!get.end.empty() && get.end < get.key) end = begin;
+  const size_t rows_max = get.rows_max > 0 ? static_cast<size_t>(get.rows_max) : SIZE_MAX;
   std::vector<Row> found;
-  for (const auto& [key, row] : rows_) {
-    if (IsIn(key, get)) found.push_back(row);
-  }
-  if (get.descending) std::reverse(found.begin(), found.end());
-  if (get.rows_max > 0 && found.size() > static_cast<size_t>(get.rows_max)) {
-    found.resize(static_cast<size_t>(get.rows_max));
+  if (get.descending) {
+    for (auto at = end; at != begin && found.size() < rows_max;) found.push_back((--at)->second);
+  } else {
+    for (auto at = begin; at != end && found.size() < rows_max; ++at) found.push_back(at->second);
   }
   if (get.keys_only) {
     for (Row& row : found) row.value.clear();
