@@ -13,8 +13,8 @@ const Row* OnlyRow(const std::vector<Row>& found) {
 
 // The rows of operation `index` of the branch that was taken.
 const std::vector<Row>& Found(const TxnReply& reply, size_t index) {
-  static const std::vector<Row> kNone;
-  return index < reply.found.size() ? reply.found[index] : kNone;
+  static const std::vector<Row> none;
+  return index < reply.found.size() ? reply.found[index] : none;
 }
 
 bool IsMine(const Row* row, const HeldClaim& held) {

@@ -55,7 +55,7 @@ struct Row {
 
 struct TxnReply {
   bool succeeded = false;
-  int64_t revision = 0;                 // Of the whole store. A put of this Txn has it.
+  int64_t revision = 0;                   // Of the whole store. A put of this Txn has it.
   std::vector<std::vector<Row>> found{};  // For each kGet of the branch, in order.
 };
 

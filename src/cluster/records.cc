@@ -22,9 +22,8 @@ bool IsId(std::string_view text) {
 class Fields {
  public:
   explicit Fields(std::string_view json)
-      : object_(Json::parse(json, nullptr, /*allow_exceptions=*/false)) {
-    wrong_ = !object_.is_object();
-  }
+      : object_(Json::parse(json, nullptr, /*allow_exceptions=*/false)),
+        wrong_(!object_.is_object()) {}
 
   void Take(const char* name, std::string* text) {
     const Json* field = Find(name);
@@ -47,7 +46,7 @@ class Fields {
   }
 
   Json object_;
-  bool wrong_ = false;
+  bool wrong_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace nowcalls::cluster {
 // Of the key `writer`. Two claims never have the same value.
 struct Claim {
   std::string nonce{};  // 32 digits, drawn for each claim.
-  uint64_t term = 0;  // From 1; grows with each claim.
+  uint64_t term = 0;    // From 1; grows with each claim.
   std::string member;
   std::string address;  // HOST:PORT at which clients reach the member.
 

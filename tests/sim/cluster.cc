@@ -104,10 +104,11 @@ void Cluster::Lead(size_t number) {
   }
   if (nodes_.size() > 1 && !node.standby.recovers()) return;  // It was killed meanwhile.
   if (nodes_.size() > 1 && !Settles(&node)) return;
+  // One whose lease ended early is told; so is one that stands still, which looks at its lease
+  // next.
   for (const auto& other : nodes_) {
-    if (ended_early_ && other->server.runs()) other->server.Depose();
+    if (world_.saboteur->fences_itself() && other->server.runs()) other->server.Depose();
   }
-  ended_early_ = false;
   TellLeft();
   node.standby.End();
   const Status started = node.server.Start(node.claim, node.claimed_ms);
@@ -172,7 +173,6 @@ void Cluster::Depose(bool lands) {
   world_.faults->Count(Fault::kLeaseEndsEarly);
   if (lands) writer.Land();
   shared_.EndLease();
-  ended_early_ = true;
   TakeOver(ready[prng_.Below(ready.size())]);
 }
 

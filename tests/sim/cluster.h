@@ -2,8 +2,8 @@
 //
 // Thread: one at a time. A single node is a server with its ledger. Several are on one machine,
 // each with tables of its own, and have the log in common. Clients find the node that leads. One
-// that is deposed hears of it at its next commit, or knows by the end of its lease. If that ended
-// early, which etcd should not do, it is told when the next one leads.
+// that is deposed hears of it at its next commit, or knows by the end of its lease. If it does
+// neither before the next one leads, since it stands still or its lease ended early, it is told.
 #ifndef NOWCALLS_SIM_CLUSTER_H_
 #define NOWCALLS_SIM_CLUSTER_H_
 
@@ -96,7 +96,6 @@ class Cluster {
   // The writer that the oracle knows of. Another may still believe that it is one.
   std::optional<size_t> serving_;
   bool left_ = false;  // Since the last start the ledger of a writer that ended is to be told.
-  bool ended_early_ = false;  // The lease of a writer that may be well.
   SimServer::Watch watch_;
   std::function<void(const Status&)> refused_;
 };
