@@ -10,6 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kTextBytesMax = 1'024;
+constexpr size_t kRecordBytesMax = 8'192;
 constexpr size_t kIdDigits = 32;
 
 bool IsId(std::string_view text) {
@@ -22,7 +23,7 @@ bool IsId(std::string_view text) {
 class Fields {
  public:
   explicit Fields(std::string_view json)
-      : object_(Json::parse(json, nullptr, /*allow_exceptions=*/false)),
+      : object_(Json::parse(json.substr(0, kRecordBytesMax), nullptr, /*allow_exceptions=*/false)),
         wrong_(!object_.is_object()) {}
 
   void Take(const char* name, std::string* text) {

@@ -16,10 +16,11 @@ namespace nowcalls::etcd {
 namespace {
 
 constexpr int kConnectMsMax = 1'000;
+constexpr int kAnswerBytesMax = 64 * 1024 * 1024;
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options, const HostPort& endpoint) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxReceiveMessageSize(kAnswerBytesMax);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMsMax);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kConnectMsMax);
@@ -74,7 +75,7 @@ struct Client::Impl {
     return status;
   }
 
-  // A token of a user ends after a while, and with a restart of etcd: then it asks for another.
+  // The token of a user ends after a while, and with a restart of etcd: then it asks for another.
   template <typename Call>
   Status AskOf(const Endpoint& endpoint, const Call& call) {
     for (bool again = false;; again = true) {
@@ -86,18 +87,20 @@ struct Client::Impl {
         context.AddMetadata("token", *known);
       }
       const grpc::Status status = call(endpoint.channel, &context);
-      if (!options.user.empty() && !again && IsOldToken(status)) {
-        const std::lock_guard lock(mutex);
-        token.clear();
-        continue;
+      if (options.user.empty() || again || !IsOldToken(status)) {
+        return StatusOf(status, endpoint.name);
       }
-      return StatusOf(status, endpoint.name);
+      const std::lock_guard lock(mutex);
+      token.clear();
     }
   }
 
+  // Two threads may ask at once: neither may wait for the other's answer.
   Result<std::string> Token(const Endpoint& endpoint) {
-    const std::lock_guard lock(mutex);
-    if (!token.empty()) return token;
+    {
+      const std::lock_guard lock(mutex);
+      if (!token.empty()) return token;
+    }
     grpc::ClientContext context;
     SetDeadline(&context, options.answer_ms_max);
     etcdserverpb::AuthenticateRequest request;
@@ -107,6 +110,7 @@ struct Client::Impl {
     const grpc::Status status =
         etcdserverpb::Auth::NewStub(endpoint.channel)->Authenticate(&context, request, &response);
     if (!status.ok()) return StatusOf(status, endpoint.name);
+    const std::lock_guard lock(mutex);
     token = response.token();
     return token;
   }
@@ -152,6 +156,7 @@ Result<LeaseTime> Client::Renew(int64_t lease) {
     if (!answered) return stream->Finish();
     // One answer is all that is wanted of this stream.
     context->TryCancel();
+    stream->Finish();
     return grpc::Status::OK;
   }));
   if (response.ttl() <= 0) return Status::NotFound("the lease in etcd is over");
@@ -171,13 +176,14 @@ Status Client::Revoke(int64_t lease) {
 Status Client::Compact(int64_t revision) {
   etcdserverpb::CompactionRequest request;
   request.set_revision(revision);
-  Status status = impl_->Ask([&](const auto& channel, grpc::ClientContext* context) {
+  return impl_->Ask([&](const auto& channel, grpc::ClientContext* context) {
     etcdserverpb::CompactionResponse response;
     grpc::Status answer = etcdserverpb::KV::NewStub(channel)->Compact(context, request, &response);
-    // It was compacted up to there, or further, before.
-    return answer.error_code() == grpc::StatusCode::OUT_OF_RANGE ? grpc::Status::OK : answer;
+    // etcd has the same code for a revision that is to come.
+    const bool before = answer.error_code() == grpc::StatusCode::OUT_OF_RANGE &&
+                        answer.error_message().find("has been compacted") != std::string::npos;
+    return before ? grpc::Status::OK : answer;
   });
-  return status;
 }
 
 void Client::AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) {
@@ -190,10 +196,10 @@ void Client::AwaitChange(const std::string& key, int64_t revision, int64_t wait_
     stream->Write(request);
     etcdserverpb::WatchResponse response;
     while (stream->Read(&response)) {
-      if (response.canceled() || response.events_size() > 0) {
-        context->TryCancel();
-        return grpc::Status::OK;
-      }
+      if (!response.canceled() && response.events_size() == 0) continue;
+      context->TryCancel();
+      stream->Finish();
+      return grpc::Status::OK;
     }
     grpc::Status status = stream->Finish();
     const bool over = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;

@@ -50,6 +50,7 @@ class Client final : public cluster::Etcd {
   Status Revoke(int64_t lease);
 
   // Forgets what was before `revision`. One that is forgotten already is no error.
+  // kInvalidArgument: it is yet to come.
   Status Compact(int64_t revision);
 
   // Returns after `wait_ms`, or earlier when `key` changes behind `revision`, or when the

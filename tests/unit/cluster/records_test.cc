@@ -26,7 +26,12 @@ TEST_CASE("members that a later version added are passed over") {
 
 TEST_CASE("a value that is no record is told") {
   const std::string id = R"("id":")" + kId + "\"";
-  const std::string texts[] = {"",
+  const std::string deep(1'000'000, '[');
+  const std::string long_one =
+      "{" + id + R"(,"base":1,"term":1,"more":")" + std::string(8'192, 'x') + "\"}";
+  const std::string texts[] = {deep,
+                               long_one,
+                               "",
                                "7",
                                "{",
                                "{}",
