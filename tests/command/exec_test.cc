@@ -156,7 +156,9 @@ TEST_CASE("what keeps the command from running has exit codes of its own") {
   }
 }
 
-TEST_CASE("an exec for which the system has no room cannot run its command") {
+// UBSan opens a pipe before it believes an object, and tells of one if it cannot.
+TEST_CASE("an exec for which the system has no room cannot run its command" *
+          doctest::skip(testing::kAddressSanitized)) {
   std::vector<std::string> argv = {"/bin/sh", "-c", "ulimit -n 4; exec \"$@\"", "sh"};
   for (std::string& word : ExecArgv("127.0.0.1:1", {"--flow", "7"}, {"/bin/echo", "ran"})) {
     argv.push_back(std::move(word));

@@ -162,7 +162,7 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.server.now_calls(flow), 2)
 
     async def test_a_lost_async_permit_is_told_by_functions_and_coroutines(self):
-        flow = self.load(rule, 1, resourceTimeout=150)
+        flow = self.load(rule, 1, resourceTimeout=60_000)  # The loop keeps nothing meanwhile.
         told = []
 
         async def tell(permit):
