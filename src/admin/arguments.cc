@@ -116,7 +116,7 @@ class Parser {
     arguments_.security = *std::move(security);
     if (!arguments_.server.empty()) return;
     const std::string server(environment_.server);
-    if (!server.empty()) Require(kServerVariable, net::ParseServer(server).status());
+    if (!server.empty()) Require(kServerVariable, net::ParseServers(server).status());
     arguments_.server = server.empty() ? kDefaultServer : server;
   }
 
@@ -142,11 +142,11 @@ class Parser {
         app->add_option_function<std::string>(
                "--server",
                [this](const std::string& address) {
-                 Require("--server", net::ParseServer(address).status());
+                 Require("--server", net::ParseServers(address).status());
                  arguments_.server = address;
                },
                "Ask the server that listens there [$NOWCALLS_SERVER, else 127.0.0.1:18730]")
-            ->type_name("HOST:PORT");
+            ->type_name("HOST:PORT[,...]");
     std::vector<CLI::Option*> options = client::AddSecurityOptions(app, &security_);
     options.insert(options.begin(), server);
     return options;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "client/exchange.h"
-#include "net/endpoint.h"
 #include "net/socket.h"
 
 namespace nowcalls::client {
@@ -152,19 +152,31 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms, int64_t 
   }
 }
 
+// Standbys of a cluster are not reached: the first that is reached serves.
 Result<std::unique_ptr<BlockingClient>> BlockingClient::Connect(const ConnectOptions& options) {
-  const Result<net::Endpoint> peer = net::ParseServer(options.address);
-  if (!peer.ok()) return peer.status();
+  const Result<std::vector<net::Endpoint>> servers = net::ParseServers(options.address);
+  if (!servers.ok()) return servers.status();
+  std::string failures;
+  for (const net::Endpoint& server : *servers) {
+    auto client = ConnectTo(server, options);
+    if (client.status().code() != StatusCode::kUnavailable) return client;
+    failures += (failures.empty() ? "" : "; ") + client.status().message();
+  }
+  return Status::Unavailable(failures);
+}
+
+Result<std::unique_ptr<BlockingClient>> BlockingClient::ConnectTo(const net::Endpoint& peer,
+                                                                  const ConnectOptions& options) {
   const int64_t connect_ms = std::min(options.connect_ms, options.timeout_ms);
-  Result<net::Socket> socket = Dial(*peer, options.security, BoottimeMs() + connect_ms);
-  if (!socket.ok()) return NotConnected(*peer, socket.status());
+  Result<net::Socket> socket = Dial(peer, options.security, BoottimeMs() + connect_ms);
+  if (!socket.ok()) return NotConnected(peer, socket.status());
   std::unique_ptr<BlockingClient> client(
-      new BlockingClient(std::make_unique<Impl>(*peer, *std::move(socket), options.timeout_ms)));
+      new BlockingClient(std::make_unique<Impl>(peer, *std::move(socket), options.timeout_ms)));
   if (options.security.secret.empty()) return client;
   const Status identified = client->Identify(options.security.secret).status();
   // A server that knows no secrets is taken as it is.
   if (identified.ok() || IsUnknownMethod(identified)) return client;
-  return identified.WithContext("cannot talk to " + peer->ToString());
+  return identified.WithContext("cannot talk to " + peer.ToString());
 }
 
 BlockingClient::BlockingClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

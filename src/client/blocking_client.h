@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "client/dial.h"
+#include "net/endpoint.h"
 #include "nowcalls/status.h"
 #include "wire/admin_messages.h"
 #include "wire/client_messages.h"
@@ -28,7 +29,9 @@
 namespace nowcalls::client {
 
 struct ConnectOptions {
-  std::string address{};           // HOST:PORT, "[::1]:18730", or the path of a Unix socket.
+  // HOST:PORT, "[::1]:18730", or the path of a Unix socket; with commas several, which are tried in
+  // turn.
+  std::string address{};
   int64_t timeout_ms = 5000;       // Of connecting with lookup and handshake, and of each call.
   int64_t connect_ms = INT64_MAX;  // Of connecting, if that is less.
   Security security{};
@@ -86,6 +89,9 @@ class BlockingClient {
   Result<std::string_view> RulesList(const wire::RulesListParams& params);
 
  private:
+  static Result<std::unique_ptr<BlockingClient>> ConnectTo(const net::Endpoint& peer,
+                                                           const ConnectOptions& options);
+
   struct Impl;
   explicit BlockingClient(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

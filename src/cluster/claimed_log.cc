@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "base/check.h"
 
 namespace nowcalls::cluster {
@@ -15,6 +16,26 @@ const Row* OnlyRow(const std::vector<Row>& found) {
 const std::vector<Row>& Found(const TxnReply& reply, size_t index) {
   static const std::vector<Row> none;
   return index < reply.found.size() ? reply.found[index] : none;
+}
+
+// A batch begins with its version, 1. A slot of a batch in parts has this byte, the header of the
+// batch, and the number of parts.
+constexpr char kInParts = '\x02';
+constexpr size_t kInPartsBytes = 1 + ledger::kSealedBatchHeaderBytes + sizeof(uint32_t);
+
+size_t PartsFor(const ledger::SealedBatch& batch) {
+  const size_t bytes = batch.bytes().size();
+  constexpr size_t kMost = ClaimedLog::kValueBytesMax;
+  return bytes <= kMost ? 0 : (bytes + kMost - 1) / kMost;
+}
+
+std::string SlotOf(const ledger::SealedBatch& batch) {
+  const size_t parts = PartsFor(batch);
+  if (parts == 0) return std::string(batch.bytes());
+  std::string slot(1, kInParts);
+  slot += batch.bytes().substr(0, ledger::kSealedBatchHeaderBytes);
+  AppendBigEndian(&slot, static_cast<uint32_t>(parts));
+  return slot;
 }
 
 bool IsMine(const Row* row, const HeldClaim& held) {
@@ -93,11 +114,11 @@ ClaimedLog::SlotRun ClaimedLog::SlotsOf(const TxnReply& reply, uint64_t from) co
   return slots;
 }
 
-Txn ClaimedLog::Claim(const LogView& seen, const cluster::Claim& claim, const std::string& id,
-                      uint64_t base, int64_t lease) const {
+Txn ClaimedLog::Claim(const LogView& seen, const cluster::Claim& claim, const Lineage& own,
+                      int64_t lease) const {
   NOWCALLS_CHECK(!seen.writer);
   NOWCALLS_CHECK(claim.term > (seen.lineage ? seen.lineage->term : 0));
-  Lineage lineage = seen.lineage.value_or(Lineage{.id = id, .base = base});
+  Lineage lineage = seen.lineage.value_or(own);
   lineage.term = claim.term;
   return {
       .compares = {IsAbsent(keys_.writer()), seen.lineage
@@ -151,24 +172,54 @@ Result<Fate> ClaimedLog::SettledOf(const TxnReply& reply, const HeldClaim& held,
   return Fate::kDone;
 }
 
+std::vector<Txn> ClaimedLog::Parts(const HeldClaim& held, const ledger::SealedBatch& batch) const {
+  std::vector<Txn> txns;
+  for (size_t index = 0; index < PartsFor(batch); ++index) {
+    const std::string_view bytes = batch.bytes().substr(index * kValueBytesMax, kValueBytesMax);
+    txns.push_back({.compares = IsWriter(held),
+                    .then = {Put(keys_.Part(batch.number(), index), std::string(bytes))}});
+  }
+  return txns;
+}
+
+size_t ClaimedLog::PartsIn(std::string_view slot) {
+  if (slot.size() != kInPartsBytes || slot.front() != kInParts) return 0;
+  return LoadBigEndian<uint32_t>(slot.data() + kInPartsBytes - sizeof(uint32_t));
+}
+
+Txn ClaimedLog::ReadParts(uint64_t number, const std::string& slot) const {
+  return {.compares = {HasValue(keys_.Slot(number), slot)},
+          .then = {{.key = keys_.Part(number, 0), .end = keys_.Part(number, PartsIn(slot))}}};
+}
+
+std::optional<std::string> ClaimedLog::BatchOf(const TxnReply& reply) const {
+  if (!reply.succeeded) return {};
+  std::string bytes;
+  for (const Row& row : Found(reply, 0)) bytes += row.value;
+  return bytes;
+}
+
 Txn ClaimedLog::Append(const HeldClaim& held, const ledger::SealedBatch& batch,
                        uint64_t trim) const {
   const std::string slot = keys_.Slot(batch.number());
-  Txn txn{.compares = IsWriter(held), .then = {Put(slot, std::string(batch.bytes()))}};
+  Txn txn{.compares = IsWriter(held), .then = {Put(slot, SlotOf(batch))}};
   txn.compares.push_back(IsAbsent(slot));
-  if (trim > 0) txn.then.push_back(DeleteRange(keys_.Slot(0), keys_.Slot(trim + 1)));
+  if (trim > 0) {
+    txn.then.push_back(DeleteRange(keys_.Slot(0), keys_.Slot(trim + 1)));
+    txn.then.push_back(DeleteRange(keys_.Part(0, 0), keys_.Part(trim + 1, 0)));
+  }
   txn.otherwise = {Get(slot)};
   return txn;
 }
 
-// No other writer puts these bytes: they have the term of the claim. So the slot alone tells, also
+// No other writer puts these bytes: their header has the term of the claim. So the slot alone tells, also
 // when the claim has gone since.
 Fate ClaimedLog::FateOf(const TxnReply& reply, const HeldClaim& held,
                         const ledger::SealedBatch& batch) const {
   NOWCALLS_CHECK(batch.term() == held.claim.term);
   if (reply.succeeded) return Fate::kDone;
   const Row* const row = OnlyRow(Found(reply, 0));
-  return row != nullptr && row->value == batch.bytes() ? Fate::kDone : Fate::kDeposed;
+  return row != nullptr && row->value == SlotOf(batch) ? Fate::kDone : Fate::kDeposed;
 }
 
 Txn ClaimedLog::Resign(const HeldClaim& held) const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,9 @@ namespace nowcalls::cluster {
 
 // As of one moment.
 struct LogView {
-  std::optional<Lineage> lineage;  // None: no member was ever here.
-  std::string lineage_value;
-  std::optional<Claim> writer;
+  std::optional<Lineage> lineage{};  // None: no member was ever here.
+  std::string lineage_value{};
+  std::optional<Claim> writer{};
   uint64_t first = 0;  // Slot; 0: there is none.
   uint64_t last = 0;   // Likewise.
 
@@ -49,6 +50,9 @@ enum class Fate {
 
 class ClaimedLog {
  public:
+  // Of one value: etcd takes 1.5 MiB a request.
+  static constexpr size_t kValueBytesMax = 1024 * 1024;
+
   explicit ClaimedLog(Keys keys) : keys_(std::move(keys)) {}
 
   Txn Look() const;
@@ -58,14 +62,14 @@ class ClaimedLog {
   // At most `slots_max` batches from number `from` on, which is not 0.
   Txn Read(uint64_t from, int64_t slots_max) const;
   struct SlotRun {
-    std::vector<std::string> batches;  // Bytes of consecutive ones, the first of them `from`.
+    std::vector<std::string> batches;  // Slots' bytes (PartsIn), the first of them of `from`.
     bool trimmed = false;              // The log has forgotten `from`.
   };
   SlotRun SlotsOf(const TxnReply& reply, uint64_t from) const;
 
-  // `seen` has no writer. `base`: the last batch of the member's tables, for a new cluster with
-  // `id`. `claim` has a term behind that of `seen`.
-  Txn Claim(const LogView& seen, const cluster::Claim& claim, const std::string& id, uint64_t base,
+  // `seen` has no writer. `own`: of the cluster that this member begins if there is none; its base
+  // is the last batch of the member's tables. `claim` has a term behind that of `seen`.
+  Txn Claim(const LogView& seen, const cluster::Claim& claim, const Lineage& own,
             int64_t lease) const;
   // nullopt: another was first, or `seen` is old.
   std::optional<HeldClaim> ClaimOf(const TxnReply& reply, const cluster::Claim& claim) const;
@@ -76,6 +80,16 @@ class ClaimedLog {
   // kCorruption: the log ends before batch `last`, or lacks the next one and has others: etcd has
   // lost what it had. kFailedPrecondition: the log has forgotten the next one.
   Result<Fate> SettledOf(const TxnReply& reply, const HeldClaim& held, uint64_t last) const;
+
+  // The parts of a batch that is too long for one value, each to be put before Append. Empty: it is
+  // not.
+  std::vector<Txn> Parts(const HeldClaim& held, const ledger::SealedBatch& batch) const;
+  // Of a slot's bytes from Read; 0: they are the whole batch.
+  static size_t PartsIn(std::string_view slot);
+  // The batch behind such bytes of slot `number`.
+  Txn ReadParts(uint64_t number, const std::string& slot) const;
+  // nullopt: the log has forgotten it since.
+  std::optional<std::string> BatchOf(const TxnReply& reply) const;
 
   // Puts `batch` behind all others, and drops slots up to `trim`; 0: none.
   Txn Append(const HeldClaim& held, const ledger::SealedBatch& batch, uint64_t trim) const;

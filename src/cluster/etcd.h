@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_port.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::cluster {
@@ -59,14 +60,49 @@ struct TxnReply {
   std::vector<std::vector<Row>> found{};  // For each kGet of the branch, in order.
 };
 
+// Where etcd is, and as whom it is asked.
+struct EtcdOptions {
+  std::vector<HostPort> endpoints;  // At least one.
+  int64_t answer_ms_max = 1'000;
+
+  // Of TLS: PEM. With `tls` and without `ca`: the machine's own authorities.
+  bool tls = false;
+  std::string ca{};
+  std::string certificate{};  // Of the client, with `key`; empty: none.
+  std::string key{};
+
+  std::string user{};  // Empty: none.
+  std::string password{};
+};
+
+struct LeaseTime {
+  int64_t id = 0;
+  int64_t ttl_ms = 0;
+};
+
+// Blocks until an answer or a time limit of the implementation. kUnavailable: surely not carried
+// out. kOutcomeUnknown: perhaps, or it will be. kResourceExhausted: etcd has no space left.
+// kPermissionDenied. kInvalidArgument: etcd does not take it.
 class Etcd {
  public:
   virtual ~Etcd() = default;
 
-  // Blocks until an answer or a time limit of the implementation. kUnavailable: surely not carried
-  // out. kOutcomeUnknown: perhaps, or it will be. kResourceExhausted: etcd has no space left.
-  // kPermissionDenied. kInvalidArgument: etcd does not take it.
   virtual Result<TxnReply> Commit(const Txn& txn) = 0;
+
+  // etcd may give more time than is asked for.
+  virtual Result<LeaseTime> Grant(int64_t ttl_ms) = 0;
+  // kNotFound: the lease is over, and its keys are gone.
+  virtual Result<LeaseTime> Renew(int64_t lease) = 0;
+  // The lease and its keys go. One that is gone already is no error.
+  virtual Status Revoke(int64_t lease) = 0;
+
+  // Forgets what was before `revision`. One that is forgotten already is no error.
+  // kInvalidArgument: it is yet to come.
+  virtual Status Compact(int64_t revision) = 0;
+
+  // Returns after `wait_ms`, or earlier when `key` changes behind `revision`, or when the
+  // connection breaks. A change may go unseen: look at the key afterwards.
+  virtual void AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) = 0;
 };
 
 // Shorthands.

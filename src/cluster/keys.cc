@@ -11,6 +11,14 @@ namespace {
 
 constexpr std::string_view kLog = "log/";
 constexpr size_t kDigits = 16;
+constexpr size_t kPartDigits = 4;
+
+std::string Digits(uint64_t number, size_t digits) {
+  std::array<char, kDigits + 1> text{};
+  std::snprintf(text.data(), text.size(), "%0*llx", static_cast<int>(digits),
+                static_cast<unsigned long long>(number));
+  return text.data();
+}
 
 }  // namespace
 
@@ -30,9 +38,11 @@ Result<Keys> Keys::Under(std::string_view prefix) {
 }
 
 std::string Keys::Slot(uint64_t number) const {
-  std::array<char, kDigits + 1> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(number));
-  return prefix_ + std::string(kLog) + digits.data();
+  return prefix_ + std::string(kLog) + Digits(number, kDigits);
+}
+
+std::string Keys::Part(uint64_t number, size_t index) const {
+  return prefix_ + "parts/" + Digits(number, kDigits) + "/" + Digits(index, kPartDigits);
 }
 
 std::optional<uint64_t> Keys::SlotNumber(std::string_view key) const {

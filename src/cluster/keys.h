@@ -29,6 +29,8 @@ class Keys {
   std::string slots_end() const { return prefix_ + "log0"; }  // '0' follows '/'.
   // nullopt: `key` is no slot.
   std::optional<uint64_t> SlotNumber(std::string_view key) const;
+  // Part `index` of a batch that is too long for one value, below 65,536.
+  std::string Part(uint64_t number, size_t index) const;
   std::string Member(std::string_view id) const { return prefix_ + "members/" + std::string(id); }
   std::string members_end() const { return prefix_ + "members0"; }
 

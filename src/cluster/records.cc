@@ -37,6 +37,11 @@ class Fields {
     wrong_ = wrong_ || field == nullptr || !field->is_number_unsigned();
     if (!wrong_) *number = field->get<uint64_t>();
   }
+  void Take(const char* name, bool* yes) {
+    const Json* field = Find(name);
+    wrong_ = wrong_ || field == nullptr || !field->is_boolean();
+    if (!wrong_) *yes = field->get<bool>();
+  }
   bool wrong() const { return wrong_; }
 
  private:
@@ -69,8 +74,29 @@ Result<Claim> Claim::FromJson(std::string_view json) {
   return claim;
 }
 
+std::string MemberRecord::ToJson() const {
+  return Json{{"member", member}, {"address", address}, {"version", version},
+              {"leads", leads},   {"applied", applied}, {"synced", synced}}
+      .dump();
+}
+
+Result<MemberRecord> MemberRecord::FromJson(std::string_view json) {
+  MemberRecord record;
+  Fields fields(json);
+  fields.Take("member", &record.member);
+  fields.Take("address", &record.address);
+  fields.Take("version", &record.version);
+  fields.Take("leads", &record.leads);
+  fields.Take("applied", &record.applied);
+  fields.Take("synced", &record.synced);
+  if (fields.wrong()) {
+    return Status::Corruption("a key below 'members' in etcd has a value that is no member");
+  }
+  return record;
+}
+
 std::string Lineage::ToJson() const {
-  return Json{{"id", id}, {"base", base}, {"term", term}}.dump();
+  return Json{{"id", id}, {"base", base}, {"term", term}, {"format", format}}.dump();
 }
 
 Result<Lineage> Lineage::FromJson(std::string_view json) {
@@ -79,6 +105,7 @@ Result<Lineage> Lineage::FromJson(std::string_view json) {
   fields.Take("id", &lineage.id);
   fields.Take("base", &lineage.base);
   fields.Take("term", &lineage.term);
+  fields.Take("format", &lineage.format);
   if (fields.wrong() || !IsId(lineage.id)) {
     return Status::Corruption("the key 'cluster' in etcd has a value that names no cluster");
   }

@@ -4,6 +4,7 @@
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
@@ -16,9 +17,11 @@ namespace nowcalls::etcd {
 namespace {
 
 constexpr int kConnectMsMax = 1'000;
+// Of a call; then it is the next endpoint's turn, and a connection goes on in the next call.
+constexpr int64_t kAwaitConnectionMsMax = 250;
 constexpr int kAnswerBytesMax = 64 * 1024 * 1024;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options, const HostPort& endpoint) {
+std::shared_ptr<grpc::Channel> MakeChannel(const cluster::EtcdOptions& options, const HostPort& endpoint) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kAnswerBytesMax);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -41,9 +44,16 @@ void KeepGrpcQuiet() {
   gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
-void SetDeadline(grpc::ClientContext* context, int64_t ms) {
-  context->set_deadline(
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN)));
+gpr_timespec In(int64_t ms) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
+}
+
+void SetDeadline(grpc::ClientContext* context, int64_t ms) { context->set_deadline(In(ms)); }
+
+// Only a thread that waits moves a connection on: a call on one that is not ready fails at once.
+bool IsConnected(const std::shared_ptr<grpc::Channel>& channel, int64_t ms_max) {
+  if (channel->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return true;
+  return channel->WaitForConnected(In(std::min(ms_max, kAwaitConnectionMsMax)));
 }
 
 }  // namespace
@@ -54,7 +64,7 @@ struct Client::Impl {
     std::shared_ptr<grpc::Channel> channel;
   };
 
-  explicit Impl(ClientOptions given) : options(std::move(given)) {
+  explicit Impl(cluster::EtcdOptions given) : options(std::move(given)) {
     NOWCALLS_CHECK(!options.endpoints.empty());
     KeepGrpcQuiet();
     for (const HostPort& address : options.endpoints) {
@@ -78,6 +88,9 @@ struct Client::Impl {
   // The token of a user ends after a while, and with a restart of etcd: then it asks for another.
   template <typename Call>
   Status AskOf(const Endpoint& endpoint, const Call& call) {
+    if (!IsConnected(endpoint.channel, options.answer_ms_max)) {
+      return Status::Unavailable("etcd at " + endpoint.name + " cannot be reached");
+    }
     for (bool again = false;; again = true) {
       grpc::ClientContext context;
       SetDeadline(&context, options.answer_ms_max);
@@ -115,14 +128,14 @@ struct Client::Impl {
     return token;
   }
 
-  const ClientOptions options;
+  const cluster::EtcdOptions options;
   std::vector<Endpoint> endpoints;
   std::atomic<size_t> current = 0;
   std::mutex mutex;
   std::string token;  // Guarded by mutex.
 };
 
-Client::Client(ClientOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Client::Client(cluster::EtcdOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 
 Client::~Client() = default;
 
@@ -136,17 +149,17 @@ Result<cluster::TxnReply> Client::Commit(const cluster::Txn& txn) {
   return ReplyOf(response);
 }
 
-Result<LeaseTime> Client::Grant(int64_t ttl_ms) {
+Result<cluster::LeaseTime> Client::Grant(int64_t ttl_ms) {
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl((ttl_ms + 999) / 1'000);
   etcdserverpb::LeaseGrantResponse response;
   NOWCALLS_RETURN_IF_ERROR(impl_->Ask([&](const auto& channel, grpc::ClientContext* context) {
     return etcdserverpb::Lease::NewStub(channel)->LeaseGrant(context, request, &response);
   }));
-  return LeaseTime{.id = response.id(), .ttl_ms = response.ttl() * 1'000};
+  return cluster::LeaseTime{.id = response.id(), .ttl_ms = response.ttl() * 1'000};
 }
 
-Result<LeaseTime> Client::Renew(int64_t lease) {
+Result<cluster::LeaseTime> Client::Renew(int64_t lease) {
   etcdserverpb::LeaseKeepAliveResponse response;
   NOWCALLS_RETURN_IF_ERROR(impl_->Ask([&](const auto& channel, grpc::ClientContext* context) {
     const auto stream = etcdserverpb::Lease::NewStub(channel)->LeaseKeepAlive(context);
@@ -160,7 +173,7 @@ Result<LeaseTime> Client::Renew(int64_t lease) {
     return grpc::Status::OK;
   }));
   if (response.ttl() <= 0) return Status::NotFound("the lease in etcd is over");
-  return LeaseTime{.id = lease, .ttl_ms = response.ttl() * 1'000};
+  return cluster::LeaseTime{.id = lease, .ttl_ms = response.ttl() * 1'000};
 }
 
 Status Client::Revoke(int64_t lease) {

@@ -8,54 +8,24 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "base/host_port.h"
 #include "cluster/etcd.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::etcd {
 
-struct ClientOptions {
-  std::vector<HostPort> endpoints;  // At least one.
-  int64_t answer_ms_max = 1'000;
-
-  // Of TLS: PEM. With `tls` and without `ca`: the machine's own authorities.
-  bool tls = false;
-  std::string ca{};
-  std::string certificate{};  // Of the client, with `key`; empty: none.
-  std::string key{};
-
-  std::string user{};  // Empty: none.
-  std::string password{};
-};
-
-struct LeaseTime {
-  int64_t id = 0;
-  int64_t ttl_ms = 0;
-};
-
 class Client final : public cluster::Etcd {
  public:
-  explicit Client(ClientOptions options);
+  explicit Client(cluster::EtcdOptions options);
   ~Client() override;
 
   Result<cluster::TxnReply> Commit(const cluster::Txn& txn) override;
 
-  // etcd may give more time than is asked for. Errors as those of Commit.
-  Result<LeaseTime> Grant(int64_t ttl_ms);
-  // kNotFound: the lease is over, and its keys are gone.
-  Result<LeaseTime> Renew(int64_t lease);
-  // The lease and its keys go. One that is gone already is no error.
-  Status Revoke(int64_t lease);
-
-  // Forgets what was before `revision`. One that is forgotten already is no error.
-  // kInvalidArgument: it is yet to come.
-  Status Compact(int64_t revision);
-
-  // Returns after `wait_ms`, or earlier when `key` changes behind `revision`, or when the
-  // connection breaks. A change may go unseen: look at the key afterwards.
-  void AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms);
+  Result<cluster::LeaseTime> Grant(int64_t ttl_ms) override;
+  Result<cluster::LeaseTime> Renew(int64_t lease) override;
+  Status Revoke(int64_t lease) override;
+  Status Compact(int64_t revision) override;
+  void AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) override;
 
  private:
   struct Impl;

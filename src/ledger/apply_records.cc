@@ -144,6 +144,17 @@ class RecordReader {
 
 }  // namespace
 
+Result<Seal> SealOf(const SealedBatch& batch) {
+  constexpr size_t kRecordBytes = 1 + kSealBytes;
+  const std::string_view records = batch.records();
+  if (records.size() < kRecordBytes) return Status::Corruption("the batch ends without a seal");
+  const std::string_view record = records.substr(records.size() - kRecordBytes);
+  if (record.front() != static_cast<char>(RecordType::kSealed)) {
+    return Status::Corruption("the batch ends without a seal");
+  }
+  return DecodeSeal(record.substr(1));
+}
+
 Status ApplyRecords(std::string_view records, KeyValueSink* sink) {
   return RecordReader(records, sink).ApplyAll();
 }

@@ -4,10 +4,17 @@
 
 namespace nowcalls::ledger {
 
-RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample) {
+RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample,
+                          const ObservedTime& observed) {
   RecoveredTime recovered;
   recovered.same_boot = mark.machine.boot_id == sample.boot_id;
   recovered.wall_gap_ms = sample.wall_ms - mark.machine.wall_ms;
+  const std::optional<Instant> seen = observed.At(sample.boottime_ms);
+  if (!recovered.same_boot && seen) {
+    recovered.observed = true;
+    recovered.now = std::max(*seen, floor);
+    return recovered;
+  }
   int64_t elapsed_ms = 0;
   if (recovered.same_boot) {
     // The boot clocks' difference passed. A reading behind the mark adds nothing.

@@ -6,6 +6,7 @@
 #define NOWCALLS_LEDGER_CLOCK_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/time.h"
@@ -42,15 +43,38 @@ class LedgerClock {
   mutable int64_t boottime_ms_;
 };
 
+// What a machine has seen of the ledger's time on another one.
+//
+// Thread: one at a time. No clock of the other machine counts: time that was seen goes on by this
+// machine's boot clock. So it may be late, by as much as the news was, and is never early.
+class ObservedTime {
+ public:
+  // The ledger's time was `ledger_ms` before this machine's boot clock said `boottime_ms`.
+  void Saw(int64_t ledger_ms, int64_t boottime_ms) {
+    const int64_t ahead_ms = ledger_ms - boottime_ms;
+    if (!ahead_ms_ || ahead_ms > *ahead_ms_) ahead_ms_ = ahead_ms;
+  }
+  // nullopt: nothing was seen.
+  std::optional<Instant> At(int64_t boottime_ms) const {
+    if (!ahead_ms_) return std::nullopt;
+    return Instant{boottime_ms + *ahead_ms_};
+  }
+
+ private:
+  std::optional<int64_t> ahead_ms_;
+};
+
 struct RecoveredTime {
   Instant now;
   bool same_boot = false;
+  bool observed = false;    // Of another boot, and seen by ObservedTime.
   int64_t wall_gap_ms = 0;  // Wall difference since the mark; meaningful on another boot.
   bool clamped = false;     // wall_gap_ms was outside [0, kRebootGapMsMax].
 };
 
 // Ledger time at `sample` (FORMAT.md, Time). `floor`: time of the last seal.
-RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample);
+RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample,
+                          const ObservedTime& observed = {});
 
 }  // namespace nowcalls::ledger
 

@@ -80,6 +80,9 @@ class CommitBatch {
   uint64_t term_ = 0;
 };
 
+// The seal behind its records. kCorruption: there is none.
+Result<Seal> SealOf(const SealedBatch& batch);
+
 // Receives one call for each key that records change.
 class KeyValueSink {
  public:

@@ -17,4 +17,16 @@ Result<Endpoint> ParseServer(std::string_view text) {
   return Endpoint::Tcp(*std::move(parsed));
 }
 
+Result<std::vector<Endpoint>> ParseServers(std::string_view text) {
+  std::vector<Endpoint> servers;
+  for (size_t comma = 0; comma != std::string_view::npos; text.remove_prefix(comma + 1)) {
+    comma = text.find(',');
+    Result<Endpoint> server = ParseServer(text.substr(0, comma));
+    if (!server.ok()) return server.status();
+    servers.push_back(*std::move(server));
+    if (comma == std::string_view::npos) break;
+  }
+  return servers;
+}
+
 }  // namespace nowcalls::net

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
@@ -30,6 +31,8 @@ inline constexpr std::string_view kServerSocketName = "server.sock";
 // A server's, as users name it: "HOST:PORT" with a port, or the path of a Unix socket, which begins
 // with "/", "./" or "../". kInvalidArgument.
 Result<Endpoint> ParseServer(std::string_view text);
+// Several, with commas: members of a cluster. A path has none.
+Result<std::vector<Endpoint>> ParseServers(std::string_view text);
 
 }  // namespace nowcalls::net
 

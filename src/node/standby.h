@@ -26,6 +26,9 @@ class Standby {
   // As recovery::Replay::Apply. A failure is final.
   Result<bool> Follow(size_t batches_max);
 
+  // As recovery::Replay has them, of the last batch that Follow applied.
+  int64_t ledger_ms() const { return replay_.ledger_ms(); }
+
   // This node has the claim of `term`. kInvalidArgument: Follow has applied a batch of that term,
   // or of a later one.
   Status TakeOver(uint64_t term);

@@ -30,22 +30,27 @@ struct RecoveredLedger {
   uint64_t sessions = 0;
   uint64_t tokens = 0;
   std::map<std::string, std::string> rule_sources;  // By namespace that has rules.
-  uint32_t format_version = 0;  // As found; the core raises it with its first batch.
+  ledger::Format format{};  // As found; the core raises its version with its first batch.
+  int64_t seal_ms = 0;      // Ledger time of the last batch; 0: nothing was ever committed.
   std::string future;  // A warning: what it tells of times behind its last batch. Mostly empty.
 };
 
+// By which a ledger's time goes on.
+struct Clocks {
+  std::function<Result<ClockSample>()> sample = SampleClocks;
+  ledger::ObservedTime observed{};  // By a standby.
+};
+
 // Replays the log behind the tables, loads the tables and proves them complete. Restart grace
-// counts from `sample_clocks` until Core::Begin names another moment. kCorruption: damage; other
+// counts from Clocks::sample until Core::Begin names another moment. kCorruption: damage; other
 // codes are those of log and tables.
-Result<RecoveredLedger> Recover(
-    store::Log* log, store::Tables* tables, const core::CoreOptions& options,
-    const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks);
+Result<RecoveredLedger> Recover(store::Log* log, store::Tables* tables,
+                                const core::CoreOptions& options, const Clocks& clocks = {});
 
 // The same of a store.
-inline Result<RecoveredLedger> Recover(
-    store::Store* store, const core::CoreOptions& options,
-    const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks) {
-  return Recover(store, store, options, sample_clocks);
+inline Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& options,
+                                       const Clocks& clocks = {}) {
+  return Recover(store, store, options, clocks);
 }
 
 }  // namespace nowcalls::recovery

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "ledger/commit_batch.h"
+
 namespace nowcalls::recovery {
 
 Result<bool> Replay::Apply(size_t batches_max) {
@@ -31,8 +33,11 @@ Status Replay::ApplyNext(const ledger::SealedBatch& batch) {
                               std::to_string(term_) +
                               ": a writer that was deposed has written to the log");
   }
+  const Result<ledger::Seal> seal = ledger::SealOf(batch);
+  if (!seal.ok()) return seal.status();
   NOWCALLS_RETURN_IF_ERROR(tables_->Apply(batch));
   term_ = batch.term();
+  ledger_ms_ = seal->ledger_ms;
   return {};
 }
 

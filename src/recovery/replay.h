@@ -24,7 +24,9 @@ class Replay {
   // kFailedPrecondition: the log has forgotten the next one. Other codes: of log and tables.
   Result<bool> Apply(size_t batches_max);
 
-  uint64_t term() const { return term_; }  // Of the last batch that it applied; 0: none.
+  // Of the last batch that it applied; 0: none.
+  uint64_t term() const { return term_; }
+  int64_t ledger_ms() const { return ledger_ms_; }
 
  private:
   Status ApplyNext(const ledger::SealedBatch& batch);
@@ -32,6 +34,7 @@ class Replay {
   store::Log* const log_;
   store::Tables* const tables_;
   uint64_t term_ = 0;
+  int64_t ledger_ms_ = 0;
 };
 
 }  // namespace nowcalls::recovery

@@ -25,7 +25,7 @@ engine::EngineOptions MakeEngineOptions(const ServerConfig& config,
                                         const engine::TlsCounters* tls) {
   return {.limits = config.core.limits,
           .version = NOWCALLS_VERSION,
-          .durability = config.durability.ToString(),
+          .durability = config.cluster.on() ? "cluster" : config.durability.ToString(),
           .data_dir = config.data_dir,
           .expire_strategy = config.expire_strategy_name,
           .tls = tls};
@@ -42,6 +42,8 @@ net::SocketBatch::Means MeansOf(const ServerConfig& config) {
                             : net::SocketBatch::Means::kBest;
 }
 
+constexpr int64_t kPauseMs = 10;
+
 // A look at a rule file, the access file or the configuration may take long: a huge file, a file
 // server that is gone. Nothing depends on it any more. But its thread uses memory that would be
 // destroyed now, and libuv would wait for it.
@@ -55,7 +57,7 @@ net::SocketBatch::Means MeansOf(const ServerConfig& config) {
 Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
                const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
                std::function<Status()> close_store, web::Board* board, ConfigAgain again,
-               Additions* additions, TlsContext tls)
+               Additions* additions, TlsContext tls, ClaimWatch claim)
     : config_(config),
       again_(std::move(again)),
       clock_(clock),
@@ -63,6 +65,7 @@ Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledg
       close_store_(std::move(close_store)),
       board_(board),
       additions_(additions),
+      claim_(std::move(claim)),
       log_(config.core.limits),
       engine_(MakeEngineOptions(config, &tls_counters_), ledger->core.get(), this, clock->Now()),
       turn_(&engine_, clock, this),
@@ -74,6 +77,7 @@ Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledg
       commits_(&config_, clock, store, board,
                {.durable = [this] { turn_.OnDurable(); },
                 .closed = [this] { turn_.OnClosed(); },
+                .deposed = claim_.over ? [this] { turn_.OnDeposed(); } : std::function<void()>(),
                 .disk_space =
                     [this](std::optional<uint64_t> bytes, std::optional<uint64_t> files) {
                       engine_.OnDiskSpace(bytes, files);
@@ -127,7 +131,7 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
 
 void Server::Run() {
   uv_run(&loop_, UV_RUN_DEFAULT);
-  NOWCALLS_CHECK(turn_.phase() == node::Phase::kClosed);
+  NOWCALLS_CHECK(deposed_ || turn_.phase() == node::Phase::kClosed);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
 }
 
@@ -140,6 +144,7 @@ void Server::BeginTurn() {
 void Server::DoTurn() {
   // 1. A batch that became durable while the loop was reading: its replies leave in this turn.
   commits_.Collect();
+  LookAtClaim();
   // 2. Lines that are due.
   const Instant now = Now();
   log_.ReportSuppressed(now);
@@ -149,7 +154,7 @@ void Server::DoTurn() {
 
   // 3. Decide, commit, reply.
   const int64_t sleep_ms = turn_.Run();
-  if (turn_.phase() == node::Phase::kClosed) return CloseHandles();
+  if (turn_.phase() >= node::Phase::kClosed) return CloseHandles();
   // 4. Sleep; the timer counts from the loop's time.
   uv_update_time(&loop_);  // A commit within the turn may have taken long.
   hooks_.WakeIn(sleep_ms);
@@ -235,17 +240,36 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
 }
 
 void Server::BeginEnd() {
+  end_asked_ = true;
   service_.Stopping();
-  config_watch_.Stop();
   board_->phase.store(web::Board::Phase::kEnding, std::memory_order_release);
   // In this order: receive what came before the signal, begin the end, stop reading.
   peers_.Receive();
   turn_.End();
   peers_.StopReading();
+  StopWatching();
+}
+
+void Server::StopWatching() {
+  if (std::exchange(stopped_watching_, true)) return;
+  config_watch_.Stop();
   rules_.StopWatching();
   access_.Stop();
   tls_.StopWatching();
   backups_.End();
+}
+
+// Also a loop that stood still looks before anything leaves.
+void Server::LookAtClaim() {
+  if (claim_.over && turn_.engine_runs() && claim_.over()) turn_.OnDeposed();
+}
+
+void Server::Abandon() {
+  deposed_ = true;
+  board_->phase.store(web::Board::Phase::kStandby, std::memory_order_release);
+  claim_.give_up();
+  peers_.Abandon();
+  StopWatching();
 }
 
 void Server::LeftUnanswered(size_t connections) {
@@ -261,9 +285,10 @@ void Server::EndIsLate() {
 }
 
 void Server::CloseHandles() {
-  if (!rules_.idle() || !access_.idle() || !config_watch_.idle() || !tls_.idle()) {
-    LeaveLookBehind();
-  }
+  const bool looks = !rules_.idle() || !access_.idle() || !config_watch_.idle() || !tls_.idle();
+  // A deposed writer goes on as a standby, so it waits for what still uses its members.
+  if (deposed_ && (looks || commits_.busy() || backups_.busy())) return hooks_.WakeIn(kPauseMs);
+  if (looks) LeaveLookBehind();
   // Threads are joined, and handles closed; uv_run returns when the last one is.
   commits_.Stop();
   scans_->Stop();

@@ -50,6 +50,12 @@ struct ConfigAgain {
   std::function<void(uint64_t bytes)> set_nearly_full = [](uint64_t) {};
 };
 
+// Of the writer of a cluster. Both are any thread's. Empty: there is one server.
+struct ClaimWatch {
+  std::function<bool()> over;       // Another may be the writer: nothing may leave.
+  std::function<void()> give_up{};  // Commits end and fail from now on.
+};
+
 class Server final : public engine::Driver, private node::Io {
  public:
   // Pointers outlive the server. `make_backup` runs on the backup thread, `close_store` on the
@@ -57,7 +63,7 @@ class Server final : public engine::Driver, private node::Io {
   Server(const ServerConfig& config, const recovery::RecoveredLedger* ledger,
          const ledger::Clock* clock, store::Store* store, BackupThread::Make make_backup,
          std::function<Status()> close_store, web::Board* board, ConfigAgain again,
-         Additions* additions, TlsContext tls);
+         Additions* additions, TlsContext tls, ClaimWatch claim = {});
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -83,6 +89,9 @@ class Server final : public engine::Driver, private node::Io {
 
   // REQUIRES: Start.
   void Run();
+  // After Run. Deposed: another is the writer now; the store was not closed.
+  bool deposed() const { return deposed_; }
+  bool end_asked() const { return end_asked_; }
 
   // engine::Driver.
   void Write(std::span<engine::Output> outputs) override { peers_.Write(outputs); }
@@ -109,6 +118,7 @@ class Server final : public engine::Driver, private node::Io {
   bool connected() const override { return peers_.open() > 0; }
   void CloseStore() override { commits_.Finish(close_store_); }
   [[noreturn]] void EndIsLate() override;
+  void Abandon() override;
 
   void BeginTurn();
   void DoTurn();
@@ -118,7 +128,9 @@ class Server final : public engine::Driver, private node::Io {
 
   void OnSignal(int signal);
   void OnConfigRead(const Result<Invocation>& read, bool asked);
+  void LookAtClaim();
   void BeginEnd();
+  void StopWatching();
   void CloseHandles();
 
   Instant Now() const { return clock_->Now(); }
@@ -131,6 +143,7 @@ class Server final : public engine::Driver, private node::Io {
   const std::function<Status()> close_store_;
   web::Board* const board_;
   Additions* const additions_;
+  const ClaimWatch claim_;
   ServiceManager service_;
   ServerLog log_;
   engine::TlsCounters tls_counters_;
@@ -149,6 +162,9 @@ class Server final : public engine::Driver, private node::Io {
   AccessFileWatch access_;
   ConfigWatch config_watch_;
 
+  bool deposed_ = false;
+  bool end_asked_ = false;
+  bool stopped_watching_ = false;
   bool no_ring_reported_ = false;
   int64_t turn_began_ns_ = 0;  // 0: none has.
 };

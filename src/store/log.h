@@ -36,6 +36,9 @@ class Log {
 
   // Whether answered batches may be missing, although the machine was not booted since.
   virtual bool MayLackBatches() const { return false; }
+
+  // Whether no boot of this machine takes answered batches from it.
+  virtual bool OutlivesMachine() const { return false; }
 };
 
 }  // namespace nowcalls::store

@@ -38,10 +38,11 @@ class TimeHistogram {
 };
 
 struct Board {
-  enum class Phase : uint8_t { kLoading, kServing, kEnding };
+  enum class Phase : uint8_t { kLoading, kStandby, kServing, kEnding };
   static constexpr const char* PhaseName(Phase phase) {
     switch (phase) {
       case Phase::kLoading: return "loading";
+      case Phase::kStandby: return "standby";
       case Phase::kServing: return "serving";
       case Phase::kEnding: return "ending";
     }

@@ -13,7 +13,7 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
   const int64_t turns_by_ms = board.turns_by_ms.load(std::memory_order_relaxed);
   const int64_t commit_since_ms = board.commit_since_ms.load(std::memory_order_relaxed);
   // A long load is no loop that stands still: lateness counts once the loop has turned.
-  const bool turns = phase != Board::Phase::kLoading && turns_by_ms != 0;
+  const bool turns = phase > Board::Phase::kStandby && turns_by_ms != 0;
   const int64_t late_ms = turns && now_ms > turns_by_ms ? now_ms - turns_by_ms : 0;
   const int64_t commit_ms =
       commit_since_ms != 0 && now_ms > commit_since_ms ? now_ms - commit_since_ms : 0;
@@ -51,6 +51,7 @@ Response AnswerReady(const Board& board, int64_t now_ms) {
   const Json facts = Facts(board, now_ms, &problems);
   switch (board.phase.load(std::memory_order_acquire)) {
     case Board::Phase::kLoading: problems.push_back("the ledger is being loaded"); break;
+    case Board::Phase::kStandby: problems.push_back("another member of the cluster serves"); break;
     case Board::Phase::kServing: break;
     case Board::Phase::kEnding: problems.push_back("the server ends"); break;
   }

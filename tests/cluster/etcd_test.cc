@@ -29,7 +29,7 @@ using testing::EtcdProcess;
 using testing::kPatienceMs;
 using testing::PollUntil;
 
-ClientOptions At(const EtcdProcess& etcd) { return {.endpoints = {etcd.address()}}; }
+cluster::EtcdOptions At(const EtcdProcess& etcd) { return {.endpoints = {etcd.address()}}; }
 
 // A node that has just started has no leader yet.
 cluster::TxnReply CommitAtLast(Client* client, const Txn& txn) {
@@ -95,7 +95,7 @@ TEST_CASE("the simulated etcd answers as the real one does") {
   Client client(At(etcd));
   testing::FakeEtcd fake;
   CommitAtLast(&client, {.then = {cluster::Get("/p/a")}});
-  const Result<LeaseTime> lease = client.Grant(60'000);
+  const Result<cluster::LeaseTime> lease = client.Grant(60'000);
   REQUIRE(lease.ok());
   const int64_t fake_lease = fake.GrantLease();
   Prng prng(7);
@@ -119,14 +119,14 @@ TEST_CASE("a lease lives while it is renewed") {
   const EtcdProcess etcd;
   Client client(At(etcd));
   CommitAtLast(&client, {.then = {cluster::Get("k")}});
-  const Result<LeaseTime> lease = client.Grant(1'000);
+  const Result<cluster::LeaseTime> lease = client.Grant(1'000);
   REQUIRE(lease.ok());
   CHECK(lease->ttl_ms >= 1'000);
   REQUIRE(client.Commit({.then = {cluster::Put("k", "v", lease->id)}}).ok());
   const auto there = [&] {
     return !CommitAtLast(&client, {.then = {cluster::Get("k")}}).found[0].empty();
   };
-  const Result<LeaseTime> renewed = client.Renew(lease->id);
+  const Result<cluster::LeaseTime> renewed = client.Renew(lease->id);
   REQUIRE(renewed.ok());
   CHECK(renewed->ttl_ms == lease->ttl_ms);
   CHECK(there());
@@ -202,7 +202,7 @@ TEST_CASE("TLS shows both sides who the other is") {
                           "--trusted-ca-file", dir.Sub("ca.pem"), "--client-cert-auth"},
                          "https");
   const testing::IssuedCertificate own = authority.Issue({.common_name = "member"});
-  ClientOptions options = At(etcd);
+  cluster::EtcdOptions options = At(etcd);
   options.tls = true;
   options.ca = authority.certificate();
   options.certificate = own.certificate;
@@ -246,7 +246,7 @@ TEST_CASE("an etcd with users asks for a name and a password") {
   EnableUsers(etcd);
   CHECK(nobody.Commit({.then = {cluster::Get("k")}}).status().code() ==
         StatusCode::kInvalidArgument);
-  ClientOptions options = At(etcd);
+  cluster::EtcdOptions options = At(etcd);
   options.user = "root";
   options.password = "wrong";
   Client wrong(options);

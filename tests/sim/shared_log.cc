@@ -59,7 +59,7 @@ HeldClaim SharedLog::Claim(const std::string& member, bool answer_lost) {
                        .member = member,
                        .address = member + ":1"};
   while (claim.nonce.size() < 32) claim.nonce += "0123456789abcdef"[prng_.Below(kDigits)];
-  const Txn txn = txns_.Claim(seen, claim, claim.nonce, /*base=*/0, lease_);
+  const Txn txn = txns_.Claim(seen, claim, {.id = claim.nonce}, lease_);
   if (answer_lost) Commit(txn);
   const auto held = txns_.ClaimOf(Commit(txn), claim);
   NOWCALLS_CHECK(held.has_value());

@@ -1,7 +1,6 @@
 #include "support/fake_etcd.h"
 
 #include <algorithm>
-#include <set>
 
 namespace nowcalls::testing {
 namespace {
@@ -9,6 +8,8 @@ namespace {
 using cluster::Compare;
 using cluster::Operation;
 using cluster::Row;
+
+constexpr int64_t kTtlMs = 2'000;
 
 bool IsIn(const std::string& key, const Operation& operation) {
   return operation.end.empty() ? key == operation.key : key >= operation.key && key < operation.end;
@@ -49,7 +50,18 @@ Result<cluster::TxnReply> FakeEtcd::Commit(const cluster::Txn& txn) {
   return reply;
 }
 
+int64_t FakeEtcd::GrantLease() {
+  leases_.insert(++last_lease_);
+  return last_lease_;
+}
+
+Result<cluster::LeaseTime> FakeEtcd::Renew(int64_t lease) {
+  if (!leases_.contains(lease)) return Status::NotFound("the lease in etcd is over");
+  return cluster::LeaseTime{.id = lease, .ttl_ms = kTtlMs};
+}
+
 void FakeEtcd::EndLease(int64_t lease) {
+  leases_.erase(lease);
   if (std::erase_if(rows_, [&](const auto& row) { return row.second.lease == lease; }) > 0) {
     ++revision_;
   }

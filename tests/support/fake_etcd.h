@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,19 @@ class FakeEtcd : public cluster::Etcd {
  public:
   Result<cluster::TxnReply> Commit(const cluster::Txn& txn) override;
 
-  int64_t GrantLease() { return ++leases_; }
+  Result<cluster::LeaseTime> Grant(int64_t ttl_ms) override {
+    return cluster::LeaseTime{.id = GrantLease(), .ttl_ms = ttl_ms};
+  }
+  // Leases end by EndLease alone.
+  Result<cluster::LeaseTime> Renew(int64_t lease) override;
+  Status Revoke(int64_t lease) override {
+    EndLease(lease);
+    return {};
+  }
+  Status Compact(int64_t /*revision*/) override { return {}; }
+  void AwaitChange(const std::string& /*key*/, int64_t /*revision*/, int64_t /*ms*/) override {}
+
+  int64_t GrantLease();
   // Its keys go.
   void EndLease(int64_t lease);
 
@@ -32,7 +45,8 @@ class FakeEtcd : public cluster::Etcd {
 
   std::map<std::string, cluster::Row> rows_;
   int64_t revision_ = 1;
-  int64_t leases_ = 0;
+  int64_t last_lease_ = 0;
+  std::set<int64_t> leases_;
 };
 
 }  // namespace nowcalls::testing

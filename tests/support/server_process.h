@@ -20,7 +20,7 @@ namespace nowcalls::testing {
 
 struct ServerOptions {
   std::vector<std::string> arguments;  // Added to --listen, --port-file and --data-dir.
-  Environment environment;
+  Environment environment{};
   std::string host = "127.0.0.1";  // Where it listens.
   uint16_t port = 0;               // 0: a free one.
   std::string program = {};        // Its path; empty: nowcalls-server.

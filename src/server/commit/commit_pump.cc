@@ -40,8 +40,7 @@ void CommitPump::Start(uv_loop_t* loop) {
       loop, store_, config_->durability,
       CommitThread::Events{
           .done = [this] { OnDone(); },
-          // Memory says more than the disk now, so the process ends at once.
-          .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
+          .fail = [this](const char* what, const Status& failure) { OnFailed(what, failure); },
           .slow = [this](const std::string& what) { LogSlowHere(what); }},
       DiskWatch{NearBytes(config_->core.limits),
                 [this](std::optional<uint64_t> bytes, std::optional<uint64_t> files) {
@@ -49,7 +48,18 @@ void CommitPump::Start(uv_loop_t* loop) {
                 }});
 }
 
+// On the commit thread.
+void CommitPump::OnFailed(const char* what, const Status& failure) {
+  const bool other_writer =
+      events_.deposed && failure.code() == StatusCode::kFailedPrecondition;
+  // Memory says more than the disk now, so the process ends at once.
+  if (!other_writer) DieOfIoError(what, failure);
+  LogAt(Severity::kWarn, failure.message() + ": this server writes no more");
+  deposed_ = true;
+}
+
 void CommitPump::OnDone() {
+  if (deposed_) return events_.deposed();
   // The last job has no batch.
   if (finishing_) return events_.closed();
   // The batch is durable; its replies leave at the end of the turn.
@@ -80,7 +90,9 @@ void CommitPump::Finish(const std::function<Status()>& close) {
 
 void CommitPump::LogSlow(const std::optional<std::string>& what) const {
   if (!what.has_value()) return;
-  LogAt(Severity::kWarn, *what + "; grants wait for the disk under " + config_->data_dir);
+  const std::string for_what =
+      config_->cluster.on() ? "etcd" : "the disk under " + config_->data_dir;
+  LogAt(Severity::kWarn, *what + "; grants wait for " + for_what);
 }
 
 void CommitPump::LogSlowHere(const std::string& what) const {

@@ -16,6 +16,7 @@
 
 #include <uv.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -40,6 +41,9 @@ class CommitPump {
   struct Events {
     std::function<void()> durable;  // The batch of the last Commit that answered false.
     std::function<void()> closed;   // The last job is done.
+    // The log has another writer. The batch of the last Commit is not told any more. Empty: there
+    // can be none.
+    std::function<void()> deposed;
     std::function<void(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files)>
         disk_space;
   };
@@ -56,6 +60,8 @@ class CommitPump {
   Status SyncNow();
 
   void Start(uv_loop_t* loop);
+
+  bool busy() const { return thread_->busy(); }
 
   // First in a turn: notes a batch that became durable.
   void Collect() {
@@ -77,6 +83,7 @@ class CommitPump {
  private:
   static uint64_t NearBytes(const Limits& limits) { return 2 * limits.disk_free_high(); }
   void OnDone();
+  void OnFailed(const char* what, const Status& failure);
   void OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files);
   void PublishEnd();
   void LogSlow(const std::optional<std::string>& what) const;
@@ -92,6 +99,7 @@ class CommitPump {
   std::optional<CommitThread> thread_;  // None before Start.
   CommitWatch watch_;                   // Of commits on the thread.
   bool finishing_ = false;
+  std::atomic<bool> deposed_ = false;  // The thread's; the loop hears of it by OnDone.
 };
 
 }  // namespace nowcalls::server

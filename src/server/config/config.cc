@@ -13,6 +13,7 @@
 #include "net/address.h"
 #include "server/config/config_file.h"
 #include "server/config/files.h"
+#include "server/config/cluster_settings.h"
 #include "server/config/settings.h"
 #include "server/config/tls_settings.h"
 
@@ -321,6 +322,7 @@ Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Envir
   NOWCALLS_RETURN_IF_ERROR(CheckListen(invocation));
   NOWCALLS_RETURN_IF_ERROR(CheckDiskFree(invocation));
   NOWCALLS_RETURN_IF_ERROR(CheckTlsSettings(invocation.config));
+  NOWCALLS_RETURN_IF_ERROR(CheckClusterSettings(invocation.config));
   WarnOfUnknown(env, &invocation);
   return invocation;
 }

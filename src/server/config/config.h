@@ -50,6 +50,25 @@ struct PlainChoice {
   std::vector<access::Network> networks;
 };
 
+// A cluster's log in etcd.
+struct ClusterChoice {
+  std::string url;  // As it was written; empty: there is one server.
+  std::vector<HostPort> endpoints;
+  std::string prefix;
+  std::optional<HostPort> advertise;  // Where clients reach this server; none: at `listen`.
+  uint64_t log_bytes_max = 256 << 20;
+
+  // Of the connections to etcd.
+  bool tls = false;
+  std::string ca_file;  // Empty: the machine's authorities.
+  std::string certificate_file;
+  std::string key_file;
+  std::string user;
+  std::string password_file;
+
+  bool on() const { return !url.empty(); }
+};
+
 struct ServerConfig {
   // At least one. Port 0: the system picks one.
   std::vector<HostPort> listen{{"127.0.0.1", 18730}};
@@ -65,6 +84,7 @@ struct ServerConfig {
   std::string port_file;    // Empty: none.
   std::string config_file;  // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";
+  ClusterChoice cluster;
   bool require_ledger = false;  // Nothing is served where a new one would have to be made.
   DurabilityChoice durability;
   std::vector<RuleFile> rules;

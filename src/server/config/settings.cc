@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "net/address.h"
+#include "server/config/cluster_settings.h"
 #include "server/config/http_settings.h"
 #include "server/config/setting_values.h"
 #include "server/config/tls_settings.h"
@@ -526,6 +527,7 @@ const std::vector<Setting>& Settings() {
     AddTlsSettings(&made);
     AddSentinel(&made);
     AddLedger(&made);
+    AddClusterSettings(&made);
     AddLogging(&made);
     AddControl(&made);
     AddCountLimits(&made);

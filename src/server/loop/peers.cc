@@ -134,6 +134,13 @@ void Peers::CloseAll(Instant now) {
   }
 }
 
+void Peers::Abandon() {
+  StopReading();
+  for (const Peer& peer : peers_) {
+    if (peer.socket != nullptr) peer.socket->CloseNow();
+  }
+}
+
 void Peers::Receive() {
   sockets_.Receive();
   handshakes_.BeginTurn();

@@ -63,6 +63,9 @@ class Peers final : private PeerSocket::Owner {
   // Closes all, behind their last replies. REQUIRES: StopReading.
   void CloseAll(Instant now);
 
+  // Closes all at once, without another byte, and accepts no more.
+  void Abandon();
+
   size_t open() const { return open_; }
   // Why sockets cost system calls each; empty: they do not.
   const std::string& why_alone() const { return sockets_.why_alone(); }

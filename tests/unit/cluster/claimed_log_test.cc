@@ -36,7 +36,7 @@ class Member {
     const LogView seen = Look();
     lease = etcd_->GrantLease();
     const Claim claim = NextClaim(seen);
-    held = log.ClaimOf(Commit(log.Claim(seen, claim, kCluster, base, lease)), claim);
+    held = log.ClaimOf(Commit(log.Claim(seen, claim, {.id = kCluster, .base = base}, lease)), claim);
   }
   Fate Append(uint64_t number, uint64_t trim = 0) {
     const ledger::CommitBatch batch = Batch(number, held->claim.term);
@@ -89,9 +89,9 @@ TEST_CASE("of two claims at once one is taken") {
   const Claim of_a = pair.a.NextClaim(seen);
   const Claim of_b = pair.b.NextClaim(seen);
   const int64_t lease = pair.etcd.GrantLease();
-  const TxnReply to_b = pair.b.Commit(pair.b.log.Claim(seen, of_b, kCluster, 0, lease));
+  const TxnReply to_b = pair.b.Commit(pair.b.log.Claim(seen, of_b, {.id = kCluster}, lease));
   CHECK(pair.b.log.ClaimOf(to_b, of_b));
-  const TxnReply to_a = pair.a.Commit(pair.a.log.Claim(seen, of_a, kCluster, 0, lease));
+  const TxnReply to_a = pair.a.Commit(pair.a.log.Claim(seen, of_a, {.id = kCluster}, lease));
   CHECK_FALSE(pair.a.log.ClaimOf(to_a, of_a));
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("a claim whose answer was lost is found by its value") {
   Pair pair;
   const LogView seen = pair.a.Look();
   const Claim claim = pair.a.NextClaim(seen);
-  const Txn txn = pair.a.log.Claim(seen, claim, kCluster, 0, pair.etcd.GrantLease());
+  const Txn txn = pair.a.log.Claim(seen, claim, {.id = kCluster}, pair.etcd.GrantLease());
   const TxnReply lost = pair.a.Commit(txn);
   const auto held = pair.a.log.ClaimOf(pair.a.Commit(txn), claim);
   REQUIRE(held);
@@ -111,7 +111,7 @@ TEST_CASE("a claim that went with its lease is not taken again by a late repetit
   const LogView seen = pair.a.Look();
   const Claim claim = pair.a.NextClaim(seen);
   const int64_t lease = pair.etcd.GrantLease();
-  const Txn txn = pair.a.log.Claim(seen, claim, kCluster, 0, lease);
+  const Txn txn = pair.a.log.Claim(seen, claim, {.id = kCluster}, lease);
   pair.a.Commit(txn);
   pair.etcd.EndLease(lease);
   CHECK_FALSE(pair.a.log.ClaimOf(pair.a.Commit(txn), claim));

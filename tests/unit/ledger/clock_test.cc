@@ -80,5 +80,26 @@ TEST_CASE("time never starts before the latest time found in the ledger") {
   CHECK(Recover({57'000, 0, kBoot}, 1'000'900).now == Instant{1'007'000});
 }
 
+TEST_CASE("what was seen on another machine goes on by this one's boot clock alone") {
+  ObservedTime observed;
+  CHECK_FALSE(observed.At(1));
+  observed.Saw(1'000'300, 100);
+  CHECK(observed.At(150)->ms == 1'000'350);
+  // News that was late tells less than what is known.
+  observed.Saw(1'000'400, 900);
+  CHECK(observed.At(900)->ms == 1'001'100);
+  observed.Saw(1'002'000, 1'000);
+  CHECK(observed.At(1'000)->ms == 1'002'000);
+  // The wall clocks differ by a day, and are not asked.
+  const ClockSample sample{1'050, 90'000'000, kOtherBoot};
+  const RecoveredTime time = RecoverTime(kMark, Instant{1'001'900}, sample, observed);
+  CHECK(time.observed);
+  CHECK(time.now.ms == 1'002'050);
+  CHECK(RecoverTime(kMark, Instant{1'003'000}, sample, observed).now.ms == 1'003'000);
+  // On the writer's own machine its own mark is better.
+  const ClockSample same{51'000, 2'000'000, kBoot};
+  CHECK(RecoverTime(kMark, Instant{0}, same, observed).now.ms == 1'001'000);
+}
+
 }  // namespace
 }  // namespace nowcalls::ledger

@@ -208,6 +208,20 @@ TEST_CASE("every truncation of a batch is refused") {
   }
 }
 
+TEST_CASE("the seal is read from a batch's end, and nothing else is taken for it") {
+  CommitBatch batch;
+  batch.Sealed({.batch_number = 7, .next_fence = 8, .ledger_ms = 9}, 3);
+  CHECK(SealOf(batch)->ledger_ms == 9);
+  CHECK(SealOf(batch)->batch_number == 7);
+  std::string bytes(batch.sealed_bytes().substr(0, kSealedBatchHeaderBytes));
+  bytes += "\x09" + std::string(kSealBytes, '\0');
+  SealBytes(7, 3, bytes.data(), bytes.size());
+  CHECK(SealOf(*SealedBatch::Parse(bytes)).status().code() == StatusCode::kCorruption);
+  bytes.resize(kSealedBatchHeaderBytes + 1);
+  SealBytes(7, 3, bytes.data(), bytes.size());
+  CHECK(SealOf(*SealedBatch::Parse(bytes)).status().code() == StatusCode::kCorruption);
+}
+
 TEST_CASE("anything behind the seal is refused") {
   const std::string bytes = WholeBatch();
   CHECK(Apply(bytes + '\0').message() == "bytes follow the seal");

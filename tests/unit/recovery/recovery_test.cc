@@ -99,7 +99,7 @@ void CheckIsRaised(uint32_t version) {
   for (const uint32_t found : {version, ledger::kFormatVersion}) {
     Result<RecoveredLedger> ledger = Recover(&store, {});
     REQUIRE(ledger.ok());
-    CHECK(ledger->format_version == found);
+    CHECK(ledger->format.version == found);
     CHECK(ledger->tokens == 1);
     ledger::CommitBatch batch;
     ledger->core->Seal({MachineClock(*ledger).Now(), &batch}, *clock);
@@ -156,7 +156,7 @@ TEST_CASE("a new ledger begins beyond all that another in its place may have giv
   REQUIRE(clock.ok());
   const auto first_fence = [&](int64_t wall_ms) {
     clock->wall_ms = wall_ms;
-    const Result<RecoveredLedger> ledger = Recover(&store, {}, [&] { return clock; });
+    const Result<RecoveredLedger> ledger = Recover(&store, {}, {.sample = [&] { return clock; }});
     REQUIRE(ledger.ok());
     return ledger->core->books().next_fence();
   };
@@ -212,10 +212,33 @@ TEST_CASE("fences go on behind those of batches that a disk has lost, also on th
   constexpr int64_t kSinceMarkMs = 5'000;
   clock->boottime_ms += kSinceMarkMs;
   clock->wall_ms = 0;  // Has no say.
-  const Result<RecoveredLedger> ledger = Recover(&store, {}, [&] { return clock; });
+  const Result<RecoveredLedger> ledger = Recover(&store, {}, {.sample = [&] { return clock; }});
   REQUIRE(ledger.ok());
   CHECK(ledger->time->same_boot);
   CHECK(ledger->core->books().next_fence() == ledger::FenceAfterLoss(3, kSinceMarkMs));
+}
+
+// As a log on other machines.
+class OutlivingStore : public store::MemoryStore {
+ public:
+  using MemoryStore::MemoryStore;
+  bool OutlivesMachine() const override { return true; }
+};
+
+TEST_CASE("fences go on at once where no boot takes batches from the log") {
+  OutlivingStore store(TestFormat());
+  Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  FillStore(&store, *clock);
+  clock->boot_id[0] ^= 1;
+  ledger::ObservedTime observed;
+  observed.Saw(clock->wall_ms + 77, clock->boottime_ms);
+  const Result<RecoveredLedger> ledger =
+      Recover(&store, {}, {.sample = [&] { return clock; }, .observed = observed});
+  REQUIRE(ledger.ok());
+  CHECK(ledger->time->observed);
+  CHECK(ledger->time->now.ms == clock->wall_ms + 77);
+  CHECK(ledger->core->books().next_fence() == 3);
 }
 
 TEST_CASE("after a reboot fences do not cross the line from which a restore would go on") {
@@ -229,7 +252,7 @@ TEST_CASE("after a reboot fences do not cross the line from which a restore woul
   REQUIRE(store.Commit(batch).ok());
   clock->boot_id[0] ^= 1;
   const auto sample = [&] { return clock; };
-  const Result<RecoveredLedger> ledger = Recover(&store, {}, sample);
+  const Result<RecoveredLedger> ledger = Recover(&store, {}, {.sample = sample});
   REQUIRE(ledger.ok());
   CHECK(ledger->core->books().next_fence() == next + 5);
 }
@@ -304,7 +327,7 @@ TEST_CASE(
     REQUIRE(clock.ok());
     FillStore(&store, *clock);
     SetBack(&store, *clock, back_ms);
-    Result<RecoveredLedger> ledger = Recover(&store, {}, [&] { return clock; });
+    Result<RecoveredLedger> ledger = Recover(&store, {}, {.sample = [&] { return clock; }});
     REQUIRE(ledger.ok());
     CHECK(ledger->tokens == 3);
     CHECK(ledger->future.find("session 3 was opened by " + std::to_string(back_ms) +
@@ -319,7 +342,7 @@ TEST_CASE(
     ledger::CommitBatch batch;
     ledger->core->Seal({MachineClock(*ledger).Now(), &batch}, *clock);
     REQUIRE(store.Commit(batch).ok());
-    CHECK(Recover(&store, {}, [&] { return clock; }).ok());
+    CHECK(Recover(&store, {}, {.sample = [&] { return clock; }}).ok());
   }
 }
 

@@ -1,0 +1,122 @@
+#include "member/identity.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/os_error.h"
+
+namespace nowcalls::member {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kFileBytesMax = 4'096;
+
+std::string PathIn(const std::string& data_dir) { return data_dir + "/" + kIdentityFile; }
+
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  ~OpenFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  bool ok() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+Status WriteSynced(const std::string& path, const std::string& text) {
+  const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  if (!file.ok()) return OsError("write", path);
+  const ssize_t written = write(file.fd(), text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size()) || fsync(file.fd()) != 0) {
+    return OsError("write", path);
+  }
+  return {};
+}
+
+// Nothing of the cluster has gone into the log before `first`.
+bool LogIsWhole(const cluster::LogView& view) {
+  return view.lineage->base == 0 && (view.first == 1 || view.last == 0);
+}
+
+Status OfAnother(const std::string& ours, const std::string& prefix) {
+  return Status::Corruption(
+      "the ledger of this data directory is " + ours + ", and below " + prefix +
+      " in etcd is another cluster: is the prefix right? To take part in that one, begin with an "
+      "empty data directory");
+}
+
+}  // namespace
+
+Result<std::optional<Identity>> ReadIdentity(const std::string& data_dir) {
+  const std::string path = PathIn(data_dir);
+  const OpenFile file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!file.ok() && errno == ENOENT) return std::optional<Identity>();
+  std::string text(kFileBytesMax, '\0');
+  const ssize_t size = file.ok() ? read(file.fd(), text.data(), text.size()) : -1;
+  if (size < 0) return OsError("read", path);
+  text.resize(static_cast<size_t>(size));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto has = [&](const char* name, Json::value_t type) {
+    return json.is_object() && json.contains(name) && json[name].type() == type;
+  };
+  if (!has("member", Json::value_t::string) || !has("cluster", Json::value_t::string) ||
+      !has("joined", Json::value_t::boolean)) {
+    return Status::Corruption(path + " does not say which cluster this data directory is of");
+  }
+  return std::optional(Identity{.member = json["member"].get<std::string>(),
+                                .cluster = json["cluster"].get<std::string>(),
+                                .joined = json["joined"].get<bool>()});
+}
+
+Status WriteIdentity(const std::string& data_dir, const Identity& identity) {
+  const Json json = {{"member", identity.member},
+                     {"cluster", identity.cluster},
+                     {"joined", identity.joined}};
+  const std::string path = PathIn(data_dir);
+  const std::string fresh = path + ".new";
+  NOWCALLS_RETURN_IF_ERROR(WriteSynced(fresh, json.dump(2) + "\n"));
+  if (rename(fresh.c_str(), path.c_str()) != 0) return OsError("replace", path);
+  const OpenFile dir(data_dir, O_RDONLY | O_DIRECTORY);
+  if (!dir.ok() || fsync(dir.fd()) != 0) return OsError("sync directory", data_dir);
+  return {};
+}
+
+Result<Part> DecidePart(const std::optional<Identity>& identity, uint64_t applied,
+                        const cluster::LogView& view, const std::string& prefix) {
+  if (!view.lineage) {
+    if (!identity || !identity->joined) return Part::kBegin;
+    return Status::Corruption(
+        "the ledger of this data directory is of cluster " + identity->cluster +
+        ", and etcd has none below " + prefix +
+        ": is the prefix right? If etcd has lost all, remove " + kIdentityFile +
+        " from the data directory with the latest ledger, which then begins a cluster anew");
+  }
+  if (applied == 0) return LogIsWhole(view) ? Part::kEnter : Part::kCopy;
+  if (!identity) return OfAnother("a single server's", prefix);
+  if (identity->cluster != view.lineage->id) {
+    return OfAnother("of cluster " + identity->cluster, prefix);
+  }
+  if (view.end() < applied) {
+    return Status::Corruption(
+        "the log in etcd ends with batch " + std::to_string(view.end()) +
+        ", and this ledger has batch " + std::to_string(applied) +
+        ": etcd has lost what was answered, perhaps by a restore. To go on with what this ledger "
+        "has, remove the keys below " + prefix + " from etcd, and " + kIdentityFile +
+        " from this data directory; the other members then begin with empty ones");
+  }
+  const bool behind = view.first > 0 ? view.first > applied + 1 : view.end() > applied;
+  return behind ? Part::kCopy : Part::kGoOn;
+}
+
+}  // namespace nowcalls::member

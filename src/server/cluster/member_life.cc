@@ -1,0 +1,357 @@
+#include "server/cluster/member_life.h"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/counted.h"
+#include "base/hex.h"
+#include "base/time.h"
+#include "ledger/codec.h"
+#include "nowcalls_version.h"
+#include "recovery/recovery.h"
+#include "server/cluster/standby_signals.h"
+#include "server/config/cluster_settings.h"
+#include "server/log/logging.h"
+#include "server/rules/rule_files.h"
+#include "server/service_manager.h"
+#include "store/disk/ledger_files.h"
+
+namespace nowcalls::server {
+namespace {
+
+constexpr int64_t kPollMs = 50;
+constexpr int64_t kSyncEveryMs = 1'000;
+// The lease must survive a request that hangs, and another one.
+constexpr int64_t kClaimAnswerMsMax = 400;
+constexpr int64_t kAnswerMsMax = 1'000;
+constexpr int kResignAttempts = 2;
+
+Status ReadFile(const std::string& setting, const std::string& path, std::string* text) {
+  if (path.empty()) return {};
+  std::ifstream file(path, std::ios::binary);
+  text->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  if (file.good() || file.eof()) return {};
+  return Status::InvalidArgument(setting + ": cannot read " + path);
+}
+
+Result<cluster::EtcdOptions> EtcdOf(const ClusterChoice& choice) {
+  cluster::EtcdOptions options{
+      .endpoints = choice.endpoints, .tls = choice.tls, .user = choice.user};
+  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-ca", choice.ca_file, &options.ca));
+  NOWCALLS_RETURN_IF_ERROR(
+      ReadFile("cluster-cert", choice.certificate_file, &options.certificate));
+  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-key", choice.key_file, &options.key));
+  NOWCALLS_RETURN_IF_ERROR(
+      ReadFile("cluster-password-file", choice.password_file, &options.password));
+  options.password.resize(std::min(options.password.size(), options.password.find_first_of("\r\n")));
+  return options;
+}
+
+// Whether it may help to ask etcd again.
+bool MayPass(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kOutcomeUnknown:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+MemberLife::MemberLife(const ServerConfig* config, const ConfigAgain* again,
+                       const ServeOptions* options, Premises* premises, OpenLedger open)
+    : config_(config),
+      again_(again),
+      options_(options),
+      premises_(premises),
+      open_(std::move(open)),
+      address_(AdvertisedAddress(*config)) {}
+
+MemberLife::~MemberLife() = default;
+
+Status MemberLife::Run(std::unique_ptr<store::LedgerLock> lock) {
+  signals_.emplace();
+  NOWCALLS_RETURN_IF_ERROR(Connect());
+  NOWCALLS_RETURN_IF_ERROR(AwaitEtcd());
+  if (StandbySignals::end_asked()) return {};
+  NOWCALLS_RETURN_IF_ERROR(OpenTables(std::move(lock)));
+  presence_.emplace(etcd_of_presence_.get(), &log_->txns().keys(),
+                    member::Presence::Calls{.record = [this] { return Record(); },
+                                            .members = [this](const auto& all) { Hear(all); }});
+  while (!end_asked_) {
+    const Result<std::optional<member::FreshClaim>> claim = StandBy();
+    if (!claim.ok()) return claim.status();
+    if (!claim->has_value()) break;
+    NOWCALLS_RETURN_IF_ERROR(TakeOver(**claim));
+  }
+  presence_.reset();
+  follower_.reset();
+  return local_->Close();
+}
+
+Status MemberLife::Connect() {
+  if (!options_->connect_etcd) {
+    return Status::InvalidArgument("cluster: this program is built without a client of etcd");
+  }
+  Result<cluster::EtcdOptions> etcd = EtcdOf(config_->cluster);
+  if (!etcd.ok()) return etcd.status();
+  etcd->answer_ms_max = kAnswerMsMax;
+  etcd_ = options_->connect_etcd(*etcd);
+  etcd_of_presence_ = options_->connect_etcd(*etcd);
+  etcd->answer_ms_max = kClaimAnswerMsMax;
+  etcd_of_claim_ = options_->connect_etcd(*etcd);
+  Result<cluster::Keys> keys = cluster::Keys::Under(config_->cluster.prefix);
+  if (!keys.ok()) return keys.status();
+  log_.emplace(etcd_.get(), *std::move(keys), config_->cluster.log_bytes_max,
+               [this](const Status& trouble) { TellTrouble(trouble); });
+  return {};
+}
+
+// A new ledger has the format of the cluster's, so etcd is asked before there is one.
+Status MemberLife::AwaitEtcd() {
+  while (!StandbySignals::end_asked()) {
+    const Result<cluster::TxnReply> reply = etcd_->Commit(log_->txns().Look());
+    TellTrouble(reply.status());
+    if (reply.ok()) {
+      const Result<cluster::LogView> view = log_->txns().ViewOf(*reply);
+      if (!view.ok()) return view.status();
+      lineage_ = view->lineage;
+      return {};
+    }
+    // Wrong settings do not get better.
+    const StatusCode code = reply.status().code();
+    if (code == StatusCode::kPermissionDenied || code == StatusCode::kInvalidArgument) {
+      return Status::InvalidArgument("cluster: " + reply.status().message());
+    }
+    StandbySignals::Pause(kPollMs);
+  }
+  return {};
+}
+
+Status MemberLife::OpenTables(std::unique_ptr<store::LedgerLock> lock) {
+  std::optional<ledger::Format> format;
+  if (lineage_) {
+    const Result<std::string> bytes = FromHex(lineage_->format);
+    if (!bytes.ok()) return Status::Corruption("the cluster's format in etcd is no format");
+    const Result<ledger::Format> decoded = ledger::DecodeFormat(*bytes);
+    if (!decoded.ok()) return decoded.status().WithContext("the cluster's format in etcd");
+    format = *decoded;
+  }
+  Result<std::unique_ptr<store::RocksStore>> opened = open_(std::move(lock), format);
+  if (!opened.ok()) return opened.status();
+  local_ = *std::move(opened);
+  // The proof of the tables, before a batch is added to them.
+  const Result<recovery::RecoveredLedger> ledger = recovery::Recover(local_.get(), config_->core);
+  if (!ledger.ok()) return ledger.status();
+  NOWCALLS_RETURN_IF_ERROR(local_->Accept());
+  format_ = ToHex(ledger::EncodeFormat(ledger->format));
+  store_.emplace(&*log_, local_.get());
+  LogAt(Severity::kInfo, "the ledger has " + Counted(ledger->tokens, "token") + ", and ends with " +
+                             "batch " + std::to_string(local_->applied()));
+  return Follow(ledger->seal_ms);
+}
+
+Status MemberLife::Follow(int64_t seal_ms) {
+  Result<std::optional<member::Identity>> identity = member::ReadIdentity(config_->data_dir);
+  if (!identity.ok()) return identity.status();
+  follower_.emplace(etcd_.get(), &*log_, &*store_,
+                    member::FollowerOptions{.data_dir = config_->data_dir,
+                                            .prefix = config_->cluster.prefix,
+                                            .address = address_,
+                                            .format = format_,
+                                            .seal_ms = seal_ms},
+                    *std::move(identity));
+  return {};
+}
+
+// Empty tables of another format than the cluster's: this member lost the race for the first claim.
+Status MemberLife::MakeTablesAnew() {
+  lineage_ = log_->view().lineage;
+  follower_.reset();
+  store_.reset();
+  NOWCALLS_RETURN_IF_ERROR(local_->Close());
+  local_.reset();
+  const std::string dir = store::LedgerDir(config_->data_dir);
+  std::error_code error;
+  std::filesystem::remove_all(dir, error);
+  if (error) return Status::IoError("cannot remove " + dir + ": " + error.message());
+  auto lock = store::LedgerLock::Take(config_->data_dir);
+  if (!lock.ok()) return lock.status();
+  return OpenTables(*std::move(lock));
+}
+
+// nullopt: the end was asked for.
+Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
+  premises_->board()->phase.store(web::Board::Phase::kStandby, std::memory_order_release);
+  ServiceManager service;
+  service.Ready();
+  while (!StandbySignals::end_asked()) {
+    service.Alive(Instant{BoottimeMs()});
+    Result<std::optional<member::FreshClaim>> claim = follower_->Step();
+    if (claim.ok()) {
+      TellTrouble(Status::Ok());
+      NoteMember();
+      if (*claim) return claim;
+      TellWriter();
+    } else if (follower_->needs() == member::Part::kEnter) {
+      NOWCALLS_RETURN_IF_ERROR(MakeTablesAnew());
+      continue;
+    } else if (!MayPass(claim.status())) {
+      return claim.status();
+    } else {
+      TellTrouble(claim.status());
+    }
+    NOWCALLS_RETURN_IF_ERROR(SyncSometimes());
+    if (!claim.ok() || follower_->lag() == 0) StandbySignals::Pause(kPollMs);
+  }
+  service.Stopping();
+  return std::optional<member::FreshClaim>();
+}
+
+// Ok also when another member was quicker.
+Status MemberLife::TakeOver(const member::FreshClaim& claim) {
+  premises_->board()->phase.store(web::Board::Phase::kLoading, std::memory_order_release);
+  const std::string term = std::to_string(claim.held.claim.term);
+  TellRole("takes over in term " + term);
+  const member::ClaimKeeper keeper(
+      etcd_of_claim_.get(), claim.lease, claim.asked_ms, [this](const std::string& why) {
+        LogAt(Severity::kWarn, why + ": this server may not be the writer any more");
+        options_->additions->Post([] {});  // Wakes the loop, which looks at the claim.
+      });
+  const Result<bool> leads = Settle(keeper);
+  if (!leads.ok()) return leads.status();
+  if (*leads) return Lead(claim, keeper);
+  return Follow(/*seal_ms=*/0);
+}
+
+// True: this member has read the whole log, and has the claim.
+Result<bool> MemberLife::Settle(const member::ClaimKeeper& keeper) {
+  while (!keeper.over()) {
+    const Result<cluster::Fate> fate = follower_->Settle();
+    if (!fate.ok() && !MayPass(fate.status())) return fate.status();
+    TellTrouble(fate.status());
+    if (!fate.ok()) {
+      StandbySignals::Pause(kPollMs);
+    } else if (*fate != cluster::Fate::kBehind) {
+      return *fate == cluster::Fate::kDone;
+    }
+  }
+  return false;
+}
+
+Status MemberLife::Lead(const member::FreshClaim& claim, const member::ClaimKeeper& keeper) {
+  const int64_t began_ms = BoottimeMs();
+  core::CoreOptions core = config_->core;
+  core.term = claim.held.claim.term;
+  Result<recovery::RecoveredLedger> ledger =
+      recovery::Recover(&*store_, core, {.observed = follower_->observed()});
+  if (!ledger.ok()) {
+    Resign(claim.held);
+    if (!MayPass(ledger.status())) return ledger.status();
+    TellTrouble(ledger.status());
+    return Follow(/*seal_ms=*/0);
+  }
+  follower_.reset();
+  leads_ = true;
+  Result<Ended> ended = premises_->Serve(
+      {.ledger = &*ledger,
+       .store = &*store_,
+       .local = local_.get(),
+       .close =
+           [&] {
+             Resign(claim.held);
+             return Status::Ok();
+           },
+       .rules = ReadRuleFiles(config_->rules, config_->rules_strict),
+       .again = *again_,
+       .claim = {.over = [&] { return keeper.over(); }, .give_up = [this] { log_->GiveUp(); }},
+       .serving =
+           [&] {
+             TellRole("serves in term " + std::to_string(core.term));
+             // It came before the loop had its own handler.
+             if (StandbySignals::end_asked()) raise(SIGTERM);
+           },
+       .began_ms = began_ms});
+  leads_ = false;
+  signals_.emplace();
+  if (!ended.ok() || !ended->deposed) Resign(claim.held);
+  if (!ended.ok()) return ended.status();
+  end_asked_ = ended->end_asked;
+  return Follow(/*seal_ms=*/0);
+}
+
+// Standbys need not wait for the lease to end. If etcd does not answer, it will.
+void MemberLife::Resign(const cluster::HeldClaim& held) {
+  for (int i = 0; i < kResignAttempts; ++i) {
+    if (etcd_->Commit(log_->txns().Resign(held)).ok()) return;
+  }
+}
+
+Status MemberLife::SyncSometimes() {
+  const int64_t now_ms = BoottimeMs();
+  if (now_ms - synced_ms_ < kSyncEveryMs) return {};
+  synced_ms_ = now_ms;
+  NOWCALLS_RETURN_IF_ERROR(store_->CheckPlace());
+  return store_->Sync();
+}
+
+void MemberLife::NoteMember() {
+  const std::optional<member::Identity>& identity = follower_->identity();
+  const std::lock_guard lock(mutex_);
+  member_ = identity && identity->joined ? identity->member : std::string();
+}
+
+void MemberLife::TellWriter() {
+  const std::optional<cluster::Claim>& writer = follower_->writer();
+  if (!writer) return TellRole("stands by, and nobody writes");
+  TellRole("stands by: " + writer->address + " writes in term " + std::to_string(writer->term));
+}
+
+// Once for each role.
+void MemberLife::TellRole(const std::string& role) {
+  if (role_ == role) return;
+  role_ = role;
+  LogAt(Severity::kInfo, "cluster " + config_->cluster.prefix + ": " + address_ + " " + role);
+}
+
+// Of the thread that commits, or stands by.
+void MemberLife::TellTrouble(const Status& trouble) {
+  if (trouble.ok() == !troubled_) return;
+  troubled_ = !trouble.ok();
+  if (troubled_) {
+    LogAt(Severity::kWarn, trouble.message() + "; this is tried again until it is answered");
+  } else {
+    LogAt(Severity::kInfo, "etcd answers again");
+  }
+}
+
+std::optional<cluster::MemberRecord> MemberLife::Record() const {
+  const std::lock_guard lock(mutex_);
+  if (member_.empty()) return std::nullopt;
+  return cluster::MemberRecord{.member = member_,
+                               .address = address_,
+                               .version = NOWCALLS_VERSION,
+                               .leads = leads_,
+                               .applied = store_->last(),
+                               .synced = store_->synced()};
+}
+
+// The log may forget what all have on disk.
+void MemberLife::Hear(const std::vector<cluster::MemberRecord>& members) {
+  if (!leads_ || members.empty()) return;
+  uint64_t synced = UINT64_MAX;
+  for (const cluster::MemberRecord& member : members) synced = std::min(synced, member.synced);
+  (void)log_->Trim(synced).ok();
+}
+
+}  // namespace nowcalls::server

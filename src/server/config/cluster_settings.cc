@@ -1,0 +1,160 @@
+#include "server/config/cluster_settings.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "cluster/keys.h"
+#include "server/config/setting_values.h"
+
+namespace nowcalls::server {
+namespace {
+
+constexpr std::string_view kCluster = "Cluster";
+constexpr std::string_view kPlain = "etcd://";
+constexpr std::string_view kTls = "etcds://";
+constexpr uint64_t kLogBytesMin = 16 << 20;
+constexpr uint64_t kLogBytesMax = uint64_t{4} << 30;
+
+Status ParseCluster(const std::vector<std::string>& values, ServerConfig* config) {
+  ClusterChoice& cluster = config->cluster;
+  cluster.url = values.front();
+  cluster.endpoints.clear();
+  if (cluster.url.empty()) return Status::Ok();
+  const bool tls = cluster.url.starts_with(kTls);
+  std::string_view rest = cluster.url;
+  const size_t slash = rest.find('/', kTls.size());
+  if ((!tls && !rest.starts_with(kPlain)) || slash == std::string_view::npos) {
+    return MustBe("etcd://HOST:PORT,HOST:PORT/PREFIX, or etcds:// for TLS", values.front());
+  }
+  const Result<cluster::Keys> keys = cluster::Keys::Under(rest.substr(slash));
+  if (!keys.ok()) return Status::InvalidArgument("is refused: " + keys.status().message());
+  rest = rest.substr(0, slash).substr(tls ? kTls.size() : kPlain.size());
+  while (true) {
+    const size_t comma = rest.find(',');
+    Result<HostPort> endpoint = ParseHostPort(rest.substr(0, comma));
+    if (!endpoint.ok()) return endpoint.status();
+    cluster.endpoints.push_back(*std::move(endpoint));
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  cluster.tls = tls;
+  cluster.prefix = std::string_view(values.front()).substr(slash);
+  return Status::Ok();
+}
+
+Status ParseAdvertise(const std::vector<std::string>& values, ServerConfig* config) {
+  config->cluster.advertise.reset();
+  if (values.front().empty()) return Status::Ok();
+  Result<HostPort> parsed = ParseHostPort(values.front());
+  if (!parsed.ok()) return parsed.status();
+  if (parsed->port == 0) return MustBe("HOST:PORT with a port above 0", values.front());
+  config->cluster.advertise = *std::move(parsed);
+  return Status::Ok();
+}
+
+Status ParseLogBytes(const std::vector<std::string>& values, ServerConfig* config) {
+  uint64_t bytes = 0;
+  if (!ParseNumber(values.front(), &bytes) || bytes < kLogBytesMin || bytes > kLogBytesMax) {
+    return MustBe("an integer from " + std::to_string(kLogBytesMin) + " to " +
+                      std::to_string(kLogBytesMax),
+                  values.front());
+  }
+  config->cluster.log_bytes_max = bytes;
+  return Status::Ok();
+}
+
+Setting TextSetting(std::string_view name, std::string_view value_name, std::string_view doc,
+                    std::string_view more, std::string ClusterChoice::*member) {
+  Setting setting{name, kCluster, value_name, doc, more, SettingKind::kText};
+  setting.set = [=](const std::vector<std::string>& values, ServerConfig* config) {
+    config->cluster.*member = values.front();
+    return Status::Ok();
+  };
+  setting.get = [=](const ServerConfig& config) { return config.cluster.*member; };
+  return setting;
+}
+
+bool IsAnyAddress(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
+
+Status Needs(std::string_view setting, std::string_view what) {
+  return Status::InvalidArgument(std::string(setting) + " needs " + std::string(what));
+}
+
+}  // namespace
+
+void AddClusterSettings(std::vector<Setting>* table) {
+  Setting url = TextSetting("cluster", "URL", "etcd://HOST:PORT,.../PREFIX of the cluster's log.",
+                            "Servers with the same PREFIX are members of one cluster. etcds:// is "
+                            "with TLS. See [cluster](cluster.md).",
+                            &ClusterChoice::url);
+  url.set = ParseCluster;
+  table->push_back(std::move(url));
+  Setting advertise{"cluster-advertise",
+                    kCluster,
+                    "HOST:PORT",
+                    "Where clients and other members reach this server.",
+                    "Without it: the first address of `--listen`.",
+                    SettingKind::kText};
+  advertise.set = ParseAdvertise;
+  advertise.get = [](const ServerConfig& c) {
+    return c.cluster.advertise ? c.cluster.advertise->ToString() : std::string();
+  };
+  table->push_back(std::move(advertise));
+  Setting bytes{"cluster-log-bytes-max",
+                kCluster,
+                "N",
+                "Bytes of the log in etcd, beyond which it forgets what a member lacks.",
+                "That member then takes a copy of the ledger. etcd needs about four times as much.",
+                SettingKind::kInteger,
+                std::to_string(kLogBytesMin) + " to " + std::to_string(kLogBytesMax)};
+  bytes.set = ParseLogBytes;
+  bytes.get = [](const ServerConfig& c) { return std::to_string(c.cluster.log_bytes_max); };
+  table->push_back(std::move(bytes));
+  table->push_back(TextSetting("cluster-ca", "FILE", "PEM file of the CAs that etcd is believed by.",
+                               "Without it: those of the machine.", &ClusterChoice::ca_file));
+  table->push_back(TextSetting("cluster-cert", "FILE", "PEM file of a certificate for etcd.", "",
+                               &ClusterChoice::certificate_file));
+  table->push_back(TextSetting("cluster-key", "FILE", "PEM file of its key.", "",
+                               &ClusterChoice::key_file));
+  table->push_back(TextSetting("cluster-user", "NAME", "User of etcd.", "", &ClusterChoice::user));
+  table->push_back(TextSetting("cluster-password-file", "FILE", "File with the user's password.",
+                               "Its first line.", &ClusterChoice::password_file));
+}
+
+Status CheckClusterSettings(const ServerConfig& config) {
+  const ClusterChoice& cluster = config.cluster;
+  const bool has_files = !cluster.ca_file.empty() || !cluster.certificate_file.empty();
+  if (!cluster.on()) {
+    if (cluster.advertise) return Needs("cluster-advertise", "cluster");
+    if (has_files) return Needs("cluster-ca or cluster-cert", "cluster");
+    if (!cluster.user.empty()) return Needs("cluster-user", "cluster");
+    return Status::Ok();
+  }
+  if (has_files && !cluster.tls) {
+    return Needs("cluster-ca or cluster-cert", "a cluster with etcds://");
+  }
+  if (cluster.certificate_file.empty() != cluster.key_file.empty()) {
+    return Status::InvalidArgument("cluster-cert and cluster-key need each other");
+  }
+  if (cluster.user.empty() != cluster.password_file.empty()) {
+    return Status::InvalidArgument("cluster-user and cluster-password-file need each other");
+  }
+  if (config.durability.mode != store::Durability::kSync) {
+    return Status::InvalidArgument(
+        "durability is of a single server: in a cluster a batch is durable once etcd has it, so "
+        "leave the setting out");
+  }
+  const HostPort& listen = config.listen.front();
+  if (!cluster.advertise && (listen.port == 0 || IsAnyAddress(listen.host))) {
+    return Status::InvalidArgument("cluster-advertise must say where clients reach this server: " +
+                                   Quoted(listen.ToString()) + " tells them nothing");
+  }
+  return Status::Ok();
+}
+
+std::string AdvertisedAddress(const ServerConfig& config) {
+  return config.cluster.advertise.value_or(config.listen.front()).ToString();
+}
+
+}  // namespace nowcalls::server

@@ -1,0 +1,134 @@
+// Members that take over from each other, with real processes and a real etcd.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/members.h"
+#include "integration/calls.h"
+#include "support/poll_until.h"
+#include "support/process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+const Json kRules = Json::array({RuleJson(1, 10)});
+
+TEST_CASE("a standby takes over from a writer that was killed, with all that was answered") {
+  Members members(2);
+  members.StartAll();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  const Grant grant = Acquire(&alice, 1, 4);
+  CHECK(grant.status == kStatusOk);
+  CHECK_FALSE(RpcClient(members.address(1)).connected());
+  for (size_t writer = 0; writer < 2; ++writer) {
+    members.member(writer).Kill9();
+    const size_t next = members.AwaitWriter(writer);
+    CHECK(next == 1 - writer);
+    members.member(writer).StartWithoutWaiting();
+    RpcClient again = members.Connect(next, "alice");
+    CHECK(NowCalls(&again, 1) == 4);
+    CHECK(Acquire(&again, 1, 7).status == kStatusBlocked);
+  }
+  RpcClient last = members.Connect(members.AwaitWriter(), "alice");
+  CHECK(Release(&last, grant.token_id) == kStatusReleaseOk);
+  CHECK(Acquire(&last, 1, 10).fence > grant.fence);
+}
+
+TEST_CASE("an orderly end hands over, and a member that comes back stands by") {
+  Members members(3);
+  members.StartAll();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  Acquire(&alice, 1, 1);
+  CHECK(members.member(0).Terminate() == 0);
+  const size_t second = members.AwaitWriter(0);
+  members.member(0).StartWithoutWaiting();
+  CHECK(members.member(0).LogHas(members.address(second) + " writes in term 2"));
+  CHECK(members.member(second).Terminate() == 0);
+  const size_t third = members.AwaitWriter(second);
+  RpcClient again = members.Connect(third, "alice");
+  CHECK(NowCalls(&again, 1) == 1);
+  // Standbys end in good order, too.
+  for (size_t number = 0; number < 3; ++number) {
+    if (number != second) CHECK(members.member(number).Terminate() == 0);
+  }
+}
+
+TEST_CASE("a writer that stood still finds itself deposed, answers nobody, and stands by") {
+  Members members(2);
+  members.StartAll();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  members.member(0).process().Stop();
+  alice.Send("acquire", {1, 1});
+  const size_t writer = members.AwaitWriter(0);
+  REQUIRE(writer == 1);
+  members.member(0).process().Signal(SIGCONT);
+  CHECK(alice.Receive().kind == Reply::Kind::kClosed);
+  CHECK(members.member(0).LogHas(members.address(1) + " writes in term 2"));
+  RpcClient again = members.Connect(1, "alice");
+  CHECK(NowCalls(&again, 1) == 0);
+  CHECK(Acquire(&again, 1, 1).status == kStatusOk);
+  // And takes over once more.
+  members.member(1).Kill9();
+  RpcClient last = members.Connect(members.AwaitWriter(1), "alice");
+  CHECK(NowCalls(&last, 1) == 1);
+}
+
+TEST_CASE("while etcd is away nobody serves, and everything goes on when it is back") {
+  Members members(2);
+  members.StartAll();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  Acquire(&alice, 1, 3);
+  members.etcd().Kill();
+  CHECK(PollUntil(kPatienceMs, [&] { return !members.Serves(0); }));
+  members.etcd().Start();
+  RpcClient again = members.Connect(members.AwaitWriter(), "alice");
+  CHECK(NowCalls(&again, 1) == 3);
+  CHECK(Acquire(&again, 1, 3).status == kStatusOk);
+}
+
+TEST_CASE("of members that start at once on an empty prefix one serves") {
+  Members members(3);
+  for (size_t number = 0; number < 3; ++number) members.member(number).StartWithoutWaiting();
+  const size_t writer = members.AwaitWriter();
+  RpcClient alice = members.Connect(writer, "alice");
+  LoadRules(&alice, kRules);
+  Acquire(&alice, 1, 3);
+  for (size_t number = 0; number < 3; ++number) {
+    if (number == writer) continue;
+    CHECK(members.member(number).LogHas(members.address(writer) + " writes in term"));
+    CHECK_FALSE(RpcClient(members.address(number)).connected());
+  }
+  members.member(writer).Kill9();
+  RpcClient again = members.Connect(members.AwaitWriter(writer), "alice");
+  CHECK(NowCalls(&again, 1) == 3);
+}
+
+TEST_CASE("a ledger of a single server begins a cluster, and another such ledger is refused") {
+  Members members(2);
+  for (size_t number = 0; number < 2; ++number) {
+    ServerProcess& member = members.member(number);
+    const std::vector<std::string> of_cluster = std::exchange(member.options().arguments, {});
+    member.Start();
+    RpcClient alice = members.Connect(number, "alice");
+    LoadRules(&alice, kRules);
+    Acquire(&alice, 1, 2);
+    CHECK(member.Terminate() == 0);
+    member.options().arguments = of_cluster;
+  }
+  members.member(0).Start();
+  RpcClient again = members.Connect(0, "alice");
+  CHECK(NowCalls(&again, 1) == 2);
+  members.member(1).StartWithoutWaiting();
+  CHECK(members.member(1).process().Wait() == 65);
+  CHECK(members.member(1).LogHas("is another cluster"));
+}
+
+}  // namespace
+}  // namespace nowcalls::testing
