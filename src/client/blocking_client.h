@@ -72,6 +72,10 @@ class BlockingClient {
   Result<wire::ReclaimNamespaceReply> ReclaimNamespace(const wire::ReclaimNamespaceParams& params);
   Result<wire::DrainNamespaceReply> DrainNamespace(const wire::DrainNamespaceParams& params);
   Result<wire::BackupReply> Backup(const wire::BackupParams& params);
+  // A backup in the server's own place, and the pieces of its files; a view lives until the next
+  // call.
+  Result<wire::BackupReply> Copy();
+  Result<std::string_view> CopyPiece(const wire::CopyPieceParams& params);
   // kInvalidArgument also if no rule and no live token has the id.
   Result<wire::FlowRow> Flow(const wire::FlowParams& params);
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);

@@ -96,7 +96,9 @@ Result<MemberRecord> MemberRecord::FromJson(std::string_view json) {
 }
 
 std::string Lineage::ToJson() const {
-  return Json{{"id", id}, {"base", base}, {"term", term}, {"format", format}}.dump();
+  return Json{
+      {"id", id}, {"base", base}, {"term", term}, {"format", format}, {"secret", secret}}
+      .dump();
 }
 
 Result<Lineage> Lineage::FromJson(std::string_view json) {
@@ -106,6 +108,7 @@ Result<Lineage> Lineage::FromJson(std::string_view json) {
   fields.Take("base", &lineage.base);
   fields.Take("term", &lineage.term);
   fields.Take("format", &lineage.format);
+  fields.Take("secret", &lineage.secret);
   if (fields.wrong() || !IsId(lineage.id)) {
     return Status::Corruption("the key 'cluster' in etcd has a value that names no cluster");
   }

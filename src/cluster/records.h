@@ -48,6 +48,7 @@ struct Lineage {
   uint64_t base = 0;  // The batch before the first slot that ever was.
   uint64_t term = 0;  // Of the last claim.
   std::string format{};  // The format record of each member's ledger, in digits of base 16.
+  std::string secret{};  // By which members show each other who they are.
 
   std::string ToJson() const;
   // kCorruption: `json` is no lineage.

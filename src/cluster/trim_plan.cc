@@ -21,7 +21,8 @@ void TrimPlan::Appended(uint64_t number, size_t bytes) {
 uint64_t TrimPlan::To(uint64_t synced) {
   const uint64_t last = first_ + sizes_.size() - 1;
   const uint64_t kept = last > kSlotsKept ? last - kSlotsKept : 0;
-  DropUpTo(std::min(synced, kept));
+  const uint64_t spare = std::min(synced, kept);
+  while (bytes_ > bytes_max_ / 4 && first_ <= spare) DropUpTo(first_);
   // Beyond the limit a member that is behind does not hold the others up.
   while (bytes_ > bytes_max_ && sizes_.size() > 1) DropUpTo(first_);
   return first_ - 1;

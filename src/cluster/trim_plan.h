@@ -2,8 +2,9 @@
 //
 // Thread: one at a time; pure.
 //
-// A member that lacks a slot that is gone takes a copy of the whole ledger. So slots stay until all
-// members have them on disk, as long as the log does not grow too large.
+// A member that lacks a slot that is gone takes a copy of the whole ledger. So a quarter of the
+// bytes stays in any case, for members that are away, and the rest until all live members have it
+// on disk.
 #ifndef NOWCALLS_CLUSTER_TRIM_PLAN_H_
 #define NOWCALLS_CLUSTER_TRIM_PLAN_H_
 

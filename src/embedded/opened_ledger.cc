@@ -27,7 +27,7 @@ Status Recover(store::Store* store, const core::CoreOptions& core, OpenedLedger*
 
 void NoteRecovered(OpenedLedger* ledger) {
   const recovery::RecoveredLedger& recovered = *ledger->recovered;
-  if (recovered.format_version < ledger::kFormatVersion) {
+  if (recovered.format.version < ledger::kFormatVersion) {
     ledger->notes.push_back("the ledger gets format version " +
                             std::to_string(ledger::kFormatVersion) +
                             " now: older versions of nowcalls do not open it any more");

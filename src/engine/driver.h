@@ -30,7 +30,7 @@ struct Output {
 struct BackupJob {
   ConnectionId asker = 0;
   std::string by;  // HOST:PORT of the asker, for the log.
-  std::string to;  // The directory that is to be made for it.
+  std::string to;  // The directory that is to be made for it; empty: the driver's own place.
 };
 
 class Driver {
@@ -49,8 +49,14 @@ class Driver {
   virtual void SetReading(ConnectionId id, bool on) = 0;  // Backpressure. Idempotent.
 
   // Begins a backup beside the loop, which Engine::OnBackupDone ends, and logs it.
-  // kResourceExhausted: one is under way, or the server ends.
+  // kResourceExhausted: one is under way, or the server ends. kFailedPrecondition: it has no place
+  // of its own.
   virtual Status BeginBackup(const BackupJob& job) = 0;
+  // Reads from the last backup in that place, without blocking; no bytes: the end of the file.
+  // kResourceExhausted: not in memory yet, ask again. kNotFound: there is no such file.
+  virtual Result<std::string_view> ReadCopy(std::string_view /*file*/, uint64_t /*offset*/) {
+    return Status::FailedPrecondition("this server is no member of a cluster");
+  }
 
   // `topic` bounds the lines a second; `fields` stand beside the message in a JSON log.
   virtual void Log(Severity severity, LogTopic topic, std::string_view message,

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/hex.h"
 #include "cluster/lease.h"
 
 namespace nowcalls::member {
@@ -13,15 +12,6 @@ namespace {
 
 constexpr size_t kBatchesMax = 256;  // Of a call.
 constexpr int kAttempts = 3;
-constexpr size_t kMemberDigits = 8;
-
-std::string DrawId() {
-  std::string bytes;
-  for (const uint64_t word : RandomBits128()) {
-    bytes.append(reinterpret_cast<const char*>(&word), sizeof(word));
-  }
-  return ToHex(bytes);
-}
 
 }  // namespace
 
@@ -76,11 +66,10 @@ Status Follower::Admit(const cluster::LogView& view) {
 }
 
 Status Follower::Join(const std::string& cluster_id, bool joined) {
-  Identity now{.cluster = cluster_id, .joined = joined};
-  now.member = identity_ ? identity_->member : DrawId().substr(0, kMemberDigits);
-  if (identity_ == now) return {};
-  NOWCALLS_RETURN_IF_ERROR(WriteIdentity(options_.data_dir, now));
-  identity_ = std::move(now);
+  if (identity_ && identity_->cluster == cluster_id && identity_->joined == joined) return {};
+  Result<Identity> now = JoinCluster(options_.data_dir, cluster_id, joined);
+  if (!now.ok()) return now.status();
+  identity_ = *std::move(now);
   return {};
 }
 
@@ -90,6 +79,7 @@ Result<std::optional<FreshClaim>> Follower::Claim() {
   if (!seen.lineage) {
     // In writing first: should the answer get lost, this member knows the cluster as its own.
     own.id = identity_ ? identity_->cluster : DrawId();
+    own.secret = DrawId();
     NOWCALLS_RETURN_IF_ERROR(Join(own.id, /*joined=*/false));
   }
   const int64_t asked_ms = BoottimeMs();

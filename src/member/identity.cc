@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+#include "base/hex.h"
 #include "base/os_error.h"
 
 namespace nowcalls::member {
@@ -15,6 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kFileBytesMax = 4'096;
+constexpr size_t kMemberDigits = 8;
 
 std::string PathIn(const std::string& data_dir) { return data_dir + "/" + kIdentityFile; }
 
@@ -57,6 +60,23 @@ Status OfAnother(const std::string& ours, const std::string& prefix) {
 }
 
 }  // namespace
+
+std::string DrawId() {
+  std::string bytes;
+  for (const uint64_t word : RandomBits128()) {
+    bytes.append(reinterpret_cast<const char*>(&word), sizeof(word));
+  }
+  return ToHex(bytes);
+}
+
+Result<Identity> JoinCluster(const std::string& data_dir, const std::string& cluster, bool joined) {
+  Result<std::optional<Identity>> before = ReadIdentity(data_dir);
+  if (!before.ok()) return before.status();
+  Identity now{.cluster = cluster, .joined = joined};
+  now.member = *before ? (*before)->member : DrawId().substr(0, kMemberDigits);
+  if (*before != now) NOWCALLS_RETURN_IF_ERROR(WriteIdentity(data_dir, now));
+  return now;
+}
 
 Result<std::optional<Identity>> ReadIdentity(const std::string& data_dir) {
   const std::string path = PathIn(data_dir);

@@ -24,10 +24,17 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
+// 32 digits of base 16 that nobody else draws.
+std::string DrawId();
+
 // nullopt: the directory is of no cluster. kCorruption: the file is something else. kIoError.
 Result<std::optional<Identity>> ReadIdentity(const std::string& data_dir);
 // Durable on return. kIoError.
 Status WriteIdentity(const std::string& data_dir, const Identity& identity);
+
+// The directory is of that cluster from now on; a member that has a name keeps it. Returns its
+// identity. Errors of both.
+Result<Identity> JoinCluster(const std::string& data_dir, const std::string& cluster, bool joined);
 
 // How a directory takes part in what etcd has.
 enum class Part {

@@ -22,6 +22,7 @@
 #include "net/endpoint.h"
 #include "nowcalls_version.h"
 #include "recovery/machine_clock.h"
+#include "server/cluster/copy_shelf.h"
 #include "server/config/files.h"
 #include "server/log/logging.h"
 #include "server/loop/listener.h"
@@ -140,7 +141,11 @@ BackupThread::Make MakerOfBackups(store::RocksStore* store, const ServerConfig* 
                                   const PortFile* port_file, const backup::CopyVerifier& verify) {
   return [=](const std::string& to, const std::atomic<bool>& stop,
              const std::function<void()>& begun) -> Result<backup::Manifest> {
-    NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, *config, *port_file));
+    if (to == LastCopyDir(config->data_dir)) {
+      NOWCALLS_RETURN_IF_ERROR(PrepareCopies(config->data_dir));
+    } else {
+      NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, *config, *port_file));
+    }
     return backup::MakeBackup(*store, config->data_dir, to,
                               std::string("nowcalls-server ") + NOWCALLS_VERSION, verify, stop,
                               begun);
@@ -245,7 +250,7 @@ Result<Ended> Premises::Serve(Served served) {
   LetFollow(*config_, &server, web_.get());
   server.PutAccessInForce(access_);
   const Status in_force = server.PutRulesInForce(std::move(served.rules));
-  if (in_force.code() == StatusCode::kFailedPrecondition && served.claim.over) {
+  if (in_force.code() == StatusCode::kFailedPrecondition && served.claim.on()) {
     return Ended{.deposed = true};
   }
   NOWCALLS_RETURN_IF_ERROR(in_force);

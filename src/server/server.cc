@@ -77,17 +77,19 @@ Server::Server(const ServerConfig& config, const recovery::RecoveredLedger* ledg
       commits_(&config_, clock, store, board,
                {.durable = [this] { turn_.OnDurable(); },
                 .closed = [this] { turn_.OnClosed(); },
-                .deposed = claim_.over ? [this] { turn_.OnDeposed(); } : std::function<void()>(),
+                .deposed = claim_.on() ? [this] { turn_.OnDeposed(); } : std::function<void()>(),
                 .disk_space =
                     [this](std::optional<uint64_t> bytes, std::optional<uint64_t> files) {
                       engine_.OnDiskSpace(bytes, files);
                     }}),
       backups_(std::move(make_backup), &engine_, clock, &log_),
+      copies_(config.data_dir),
       rules_(&config_, &engine_, clock, &ledger->rule_sources),
       access_(
           config.access_file,
           [this](const AccessListPtr& list) {
-            engine_.SetAccess(access::Gate(list));
+            engine_.SetAccess(claim_.on() ? access::Gate(list, access::DigestOf(claim_.secret))
+                                          : access::Gate(list));
             if (access_replaced_) access_replaced_(list);
           },
           [this](Severity level, LogTopic topic, const std::string& text, const LogFields& fields) {
@@ -133,6 +135,22 @@ void Server::Run() {
   uv_run(&loop_, UV_RUN_DEFAULT);
   NOWCALLS_CHECK(deposed_ || turn_.phase() == node::Phase::kClosed);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
+}
+
+Status Server::BeginBackup(const engine::BackupJob& job) {
+  if (!job.to.empty()) return backups_.Begin(&loop_, job);
+  if (!claim_.on()) return Status::FailedPrecondition("this server is no member of a cluster");
+  if (copies_.busy(BoottimeMs())) {
+    return Status::ResourceExhausted("another member takes the last copy");
+  }
+  engine::BackupJob copy = job;
+  copy.to = copies_.dir();
+  return backups_.Begin(&loop_, copy);
+}
+
+Result<std::string_view> Server::ReadCopy(std::string_view file, uint64_t offset) {
+  if (!claim_.on()) return Driver::ReadCopy(file, offset);
+  return copies_.Read(file, offset, BoottimeMs());
 }
 
 void Server::BeginTurn() {
@@ -261,7 +279,7 @@ void Server::StopWatching() {
 
 // Also a loop that stood still looks before anything leaves.
 void Server::LookAtClaim() {
-  if (claim_.over && turn_.engine_runs() && claim_.over()) turn_.OnDeposed();
+  if (claim_.on() && turn_.engine_runs() && claim_.over()) turn_.OnDeposed();
 }
 
 void Server::Abandon() {

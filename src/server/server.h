@@ -25,6 +25,7 @@
 #include "nowcalls/status.h"
 #include "recovery/recovery.h"
 #include "server/additions.h"
+#include "server/cluster/copy_shelf.h"
 #include "server/commit/commit_pump.h"
 #include "server/config/config.h"
 #include "server/config/config_watch.h"
@@ -50,10 +51,13 @@ struct ConfigAgain {
   std::function<void(uint64_t bytes)> set_nearly_full = [](uint64_t) {};
 };
 
-// Of the writer of a cluster. Both are any thread's. Empty: there is one server.
+// Of the writer of a cluster. The calls are any thread's. Empty: there is one server.
 struct ClaimWatch {
-  std::function<bool()> over;       // Another may be the writer: nothing may leave.
+  std::function<bool()> over{};     // Another may be the writer: nothing may leave.
   std::function<void()> give_up{};  // Commits end and fail from now on.
+  std::string secret{};             // Lineage::secret.
+
+  bool on() const { return over != nullptr; }
 };
 
 class Server final : public engine::Driver, private node::Io {
@@ -101,7 +105,8 @@ class Server final : public engine::Driver, private node::Io {
            const LogFields& fields) override {
     log_.Write(severity, topic, message, fields, Now());
   }
-  Status BeginBackup(const engine::BackupJob& job) override { return backups_.Begin(&loop_, job); }
+  Status BeginBackup(const engine::BackupJob& job) override;
+  Result<std::string_view> ReadCopy(std::string_view file, uint64_t offset) override;
 
  private:
   // node::Io.
@@ -157,6 +162,7 @@ class Server final : public engine::Driver, private node::Io {
   CommitPump commits_;
   std::optional<ScanThread> scans_;  // None before Start.
   Backups backups_;
+  CopyShelf copies_;
   ConfiguredRules rules_;
   std::function<void(const AccessListPtr& list)> access_replaced_;
   AccessFileWatch access_;

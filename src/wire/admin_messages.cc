@@ -1,5 +1,6 @@
 #include "wire/admin_messages.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "wire/field_reader.h"
 #include "wire/kind_field.h"
 #include "wire/packing.h"
+#include "wire/reader.h"
 
 namespace nowcalls::wire {
 namespace {
@@ -40,6 +42,15 @@ bool ReadLimit(FieldReader* fields, uint32_t* limit) {
   }
   *limit = static_cast<uint32_t>(wanted);
   return true;
+}
+
+// A name of a file, which is no way out of the copy's directory.
+bool IsNameInCopy(std::string_view name) {
+  return !name.empty() && !name.starts_with('.') &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                  c == '.' || c == '-' || c == '_';
+         });
 }
 
 // A drain has only these two answers.
@@ -148,6 +159,18 @@ bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* erro
   return fields.Close();
 }
 
+bool DecodeCopyPiece(std::string_view params, CopyPieceParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kCopyPiece), params, kStringBytesMax, error);
+  *out = CopyPieceParams{};
+  if (!fields.OpenArray(2) || !ReadName("file", kStringBytesMax, &fields, &out->file)) return false;
+  const size_t slash = out->file.find('/');
+  const bool inner = slash == std::string_view::npos || IsNameInCopy(out->file.substr(slash + 1));
+  if (!inner || !IsNameInCopy(out->file.substr(0, slash))) {
+    return fields.Fail("file", "must be the name of a file of a copy, got " + Quoted(out->file));
+  }
+  return fields.Required("offset", &out->offset) && fields.Close();
+}
+
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out) {
   Packer packer(*out);
@@ -213,6 +236,13 @@ void EncodeBackupRequest(uint32_t msgid, const BackupParams& params, OutputBuffe
   Packer packer(*out);
   BeginRequest(msgid, Method::kBackup, 1, &packer);
   PackString(params.to, &packer);
+}
+
+void EncodeCopyPieceRequest(uint32_t msgid, const CopyPieceParams& params, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kCopyPiece, 2, &packer);
+  PackString(params.file, &packer);
+  packer.pack_uint64(params.offset);
 }
 
 void EncodeReclaimed(uint32_t msgid, const ReclaimedReply& reply, OutputBuffer* out) {
@@ -320,6 +350,23 @@ Result<BackupReply> DecodeBackupReply(std::string_view result) {
       fields.Required("bytes", &reply.bytes) && fields.Close();
   if (!decoded) return Status::Corruption(error.message);
   return reply;
+}
+
+void EncodeCopyPiece(uint32_t msgid, std::string_view bytes, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_bin(static_cast<uint32_t>(bytes.size()));
+  packer.pack_bin_body(bytes.data(), static_cast<uint32_t>(bytes.size()));
+}
+
+Result<std::string_view> DecodeCopyPieceReply(std::string_view result) {
+  Reader reader(result);
+  std::string_view bin;
+  const bool is_bin = reader.Peek() == Kind::kBin;
+  if (!is_bin || reader.Skip(&bin) != Reader::Outcome::kOk || !reader.AtEnd()) {
+    return Status::Corruption("copy_piece answer: must be bin");
+  }
+  return bin.substr(1 + LengthBytes(static_cast<uint8_t>(bin.front())));
 }
 
 }  // namespace nowcalls::wire

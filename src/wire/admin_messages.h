@@ -61,6 +61,12 @@ struct BackupParams {
   std::string_view to;  // An absolute path on the server's machine.
 };
 
+// A piece of the copy that was made last, for a member of a cluster.
+struct CopyPieceParams {
+  std::string_view file;  // Its name within the copy, at most two names with '/' between them.
+  uint64_t offset = 0;
+};
+
 bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error);
 bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error);
 bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error);
@@ -69,6 +75,7 @@ bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out
                             RequestError* error);
 bool DecodeDrainNamespace(std::string_view params, DrainNamespaceParams* out, RequestError* error);
 bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error);
+bool DecodeCopyPiece(std::string_view params, CopyPieceParams* out, RequestError* error);
 
 // Without instance, reason or kind, requests are as older servers understand them.
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
@@ -81,6 +88,7 @@ void EncodeReclaimNamespaceRequest(uint32_t msgid, const ReclaimNamespaceParams&
 void EncodeDrainNamespaceRequest(uint32_t msgid, const DrainNamespaceParams& params,
                                  OutputBuffer* out);
 void EncodeBackupRequest(uint32_t msgid, const BackupParams& params, OutputBuffer* out);
+void EncodeCopyPieceRequest(uint32_t msgid, const CopyPieceParams& params, OutputBuffer* out);
 
 struct ReclaimedReply {  // reclaim_client, reclaim_flow, purge
   uint64_t reclaimed = 0;
@@ -130,6 +138,7 @@ void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out);
 void EncodeReclaimNamespace(uint32_t msgid, const ReclaimNamespaceReply& reply, OutputBuffer* out);
 void EncodeDrainNamespace(uint32_t msgid, const DrainNamespaceReply& reply, OutputBuffer* out);
 void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out);
+void EncodeCopyPiece(uint32_t msgid, std::string_view bytes, OutputBuffer* out);
 
 // kCorruption: not such a reply.
 Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result);
@@ -137,6 +146,8 @@ Result<DrainReply> DecodeDrainReply(std::string_view result);
 Result<ReclaimNamespaceReply> DecodeReclaimNamespaceReply(std::string_view result);
 Result<DrainNamespaceReply> DecodeDrainNamespaceReply(std::string_view result);
 Result<BackupReply> DecodeBackupReply(std::string_view result);
+// A view into `result`.
+Result<std::string_view> DecodeCopyPieceReply(std::string_view result);
 
 }  // namespace nowcalls::wire
 

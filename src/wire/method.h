@@ -43,6 +43,8 @@ enum class Method : uint8_t {
   kReclaimNamespace,
   kDrainNamespace,
   kIdentify,
+  kCopy,
+  kCopyPiece,
 };
 
 // Searched from the front.
@@ -76,6 +78,8 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kReclaimNamespace, "reclaim_namespace"},
     {Method::kDrainNamespace, "drain_namespace"},
     {Method::kIdentify, "identify"},
+    {Method::kCopy, "copy"},
+    {Method::kCopyPiece, "copy_piece"},
 });
 
 inline constexpr size_t kMethodCount = kMethodNames.size() + 1;  // kUnknown included.

@@ -130,5 +130,56 @@ TEST_CASE("a ledger of a single server begins a cluster, and another such ledger
   CHECK(members.member(1).LogHas("is another cluster"));
 }
 
+TEST_CASE("a member without the ledger takes a copy of it, and then takes over") {
+  Members members(2);
+  ServerProcess& first = members.member(0);
+  const std::vector<std::string> of_cluster = std::exchange(first.options().arguments, {});
+  first.Start();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  const Grant grant = Acquire(&alice, 1, 2);
+  CHECK(first.Terminate() == 0);
+  first.options().arguments = of_cluster;
+  first.Start();
+  members.member(1).StartWithoutWaiting();
+  CHECK(members.member(1).LogHas("takes a copy of the ledger from " + members.address(0)));
+  CHECK(members.member(1).LogHas(members.address(1) + " stands by: "));
+  first.Kill9();
+  RpcClient again = members.Connect(members.AwaitWriter(0), "alice");
+  CHECK(NowCalls(&again, 1) == 2);
+  CHECK(Release(&again, grant.token_id) == kStatusReleaseOk);
+}
+
+TEST_CASE("a member that was left behind by the log takes a copy, whoever else lives") {
+  Members members(3, {"--cluster-log-bytes-max", "16777216"});
+  members.StartAll();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  members.member(1).Kill9();
+  // More bytes than the log keeps for members that are away, then enough small batches.
+  Json many = Json::array();
+  for (int64_t flow = 1; flow <= 200; ++flow) many.push_back(RuleJson(flow, 10));
+  for (int i = 0; i < 130; ++i) {
+    for (Json& rule : many) rule["count"] = 10 + i;
+    ResultOf(&alice, "rules_load", {"default", many.dump()});
+  }
+  for (int i = 0; i < 250; ++i) {
+    const Grant grant = Acquire(&alice, 1, 1);
+    CHECK(Release(&alice, grant.token_id) == kStatusReleaseOk);
+  }
+  const Grant last = Acquire(&alice, 2, 5);
+  const size_t logged = members.member(1).log().size();
+  members.member(1).StartWithoutWaiting();
+  CHECK(members.member(1).LogHas("takes a copy of the ledger from " + members.address(0)));
+  CHECK(PollUntil(kPatienceMs, [&] {
+    return Contains(members.member(1).log().substr(logged), " stands by: ");
+  }));
+  members.member(2).Kill9();
+  members.member(0).Kill9();
+  RpcClient again = members.Connect(members.AwaitWriter(), "alice");
+  CHECK(NowCalls(&again, 2) == 5);
+  CHECK(Release(&again, last.token_id) == kStatusReleaseOk);
+}
+
 }  // namespace
 }  // namespace nowcalls::testing

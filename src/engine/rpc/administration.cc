@@ -229,4 +229,23 @@ void Backup(const Call& call) {
   call.connection->owes_answer = true;
 }
 
+// A backup in a place of the server's own, from which a member of the cluster takes it in pieces.
+void Copy(const Call& call) {
+  const Status begun = call.service.driver->BeginBackup(
+      {.asker = call.connection->id, .by = call.connection->peer.name, .to = ""});
+  if (!begun.ok()) return ReplyError(call, ErrorOf(begun.WithContext("copy")));
+  call.late->backup = call.request.msgid;
+  call.connection->owes_answer = true;
+}
+
+void CopyPiece(const Call& call) {
+  wire::CopyPieceParams params;
+  wire::RequestError error;
+  if (!wire::DecodeCopyPiece(call.request.params, &params, &error)) return ReplyError(call, error);
+  const Result<std::string_view> bytes =
+      call.service.driver->ReadCopy(params.file, params.offset);
+  if (!bytes.ok()) return ReplyError(call, ErrorOf(bytes.status().WithContext("copy_piece")));
+  wire::EncodeCopyPiece(call.request.msgid, *bytes, call.Immediate());
+}
+
 }  // namespace nowcalls::engine::rpc

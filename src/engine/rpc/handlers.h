@@ -44,6 +44,8 @@ void ReclaimNamespace(const Call& call);
 void DrainNamespace(const Call& call);
 void RulesLoad(const Call& call);
 void Backup(const Call& call);
+void Copy(const Call& call);
+void CopyPiece(const Call& call);
 
 // Listings: listings.cc, namespaces.cc.
 void RulesList(const Call& call);

@@ -66,6 +66,8 @@ constexpr auto kMethods = std::to_array<MethodRow>({
      ReclaimNamespace},
     {Id::kDrainNamespace, kPartOfTurn, {Role::kAdministrator, Scope::kNamespace}, DrainNamespace},
     {Id::kIdentify, kIdentifyCost, {Role::kAnybody, Scope::kServer}, Identify},
+    {Id::kCopy, kPartOfTurn, {Role::kAdministrator, Scope::kServer}, Copy},
+    {Id::kCopyPiece, kPartOfTurn, {Role::kAdministrator, Scope::kServer}, CopyPiece},
 });
 
 // kUnknown has no row.

@@ -15,11 +15,13 @@
 #include "ledger/codec.h"
 #include "nowcalls_version.h"
 #include "recovery/recovery.h"
+#include "server/cluster/copy_taker.h"
 #include "server/cluster/standby_signals.h"
 #include "server/config/cluster_settings.h"
 #include "server/log/logging.h"
 #include "server/rules/rule_files.h"
 #include "server/service_manager.h"
+#include "store/disk/file_copy.h"
 #include "store/disk/ledger_files.h"
 
 namespace nowcalls::server {
@@ -27,6 +29,7 @@ namespace {
 
 constexpr int64_t kPollMs = 50;
 constexpr int64_t kSyncEveryMs = 1'000;
+constexpr int64_t kCopyPauseMs = 1'000;
 // The lease must survive a request that hangs, and another one.
 constexpr int64_t kClaimAnswerMsMax = 400;
 constexpr int64_t kAnswerMsMax = 1'000;
@@ -155,7 +158,10 @@ Status MemberLife::OpenTables(std::unique_ptr<store::LedgerLock> lock) {
   if (!ledger.ok()) return ledger.status();
   NOWCALLS_RETURN_IF_ERROR(local_->Accept());
   format_ = ToHex(ledger::EncodeFormat(ledger->format));
-  store_.emplace(&*log_, local_.get());
+  {
+    const std::lock_guard guard(mutex_);
+    store_.emplace(&*log_, local_.get());
+  }
   LogAt(Severity::kInfo, "the ledger has " + Counted(ledger->tokens, "token") + ", and ends with " +
                              "batch " + std::to_string(local_->applied()));
   return Follow(ledger->seal_ms);
@@ -177,10 +183,7 @@ Status MemberLife::Follow(int64_t seal_ms) {
 // Empty tables of another format than the cluster's: this member lost the race for the first claim.
 Status MemberLife::MakeTablesAnew() {
   lineage_ = log_->view().lineage;
-  follower_.reset();
-  store_.reset();
-  NOWCALLS_RETURN_IF_ERROR(local_->Close());
-  local_.reset();
+  NOWCALLS_RETURN_IF_ERROR(CloseTables());
   const std::string dir = store::LedgerDir(config_->data_dir);
   std::error_code error;
   std::filesystem::remove_all(dir, error);
@@ -188,6 +191,77 @@ Status MemberLife::MakeTablesAnew() {
   auto lock = store::LedgerLock::Take(config_->data_dir);
   if (!lock.ok()) return lock.status();
   return OpenTables(*std::move(lock));
+}
+
+// Ok also if there is none yet.
+Status MemberLife::TakeOverCopy() {
+  const cluster::LogView view = log_->view();
+  if (!view.writer) {
+    TellRole("lacks what the log has forgotten, and waits for a writer that makes a copy");
+    StandbySignals::Pause(kCopyPauseMs);
+    return {};
+  }
+  TellRole("takes a copy of the ledger from " + view.writer->address);
+  // From here on the members hear of this one, and the log keeps what follows the copy.
+  const Result<member::Identity> identity =
+      member::JoinCluster(config_->data_dir, view.lineage->id, /*joined=*/true);
+  if (!identity.ok()) return identity.status();
+  promised_ = view.end();
+  NoteMember(*identity);
+  CopySourceAddress from{.address = view.writer->address};
+  from.security.secret = view.lineage->secret;
+  from.security.tls.on = !config_->tls.certificate.empty();
+  from.security.tls.ca = config_->cluster.peer_ca_file;
+  const Result<backup::Manifest> taken =
+      TakeCopy(from, config_->data_dir, [] { return StandbySignals::end_asked(); });
+  TellTrouble(taken.status().code() == StatusCode::kUnavailable ? taken.status() : Status::Ok());
+  if (taken.status().code() == StatusCode::kUnavailable) {
+    StandbySignals::Pause(kCopyPauseMs);
+    return {};
+  }
+  if (!taken.ok()) return taken.status();
+  NOWCALLS_RETURN_IF_ERROR(CheckCopy(*taken));
+  return ReplaceLedger();
+}
+
+Status MemberLife::CheckCopy(const backup::Manifest& manifest) const {
+  const std::atomic<bool> stop = false;
+  const Result<backup::VerifySummary> summary =
+      options_->verify(IncomingDir(config_->data_dir), stop);
+  if (!summary.ok()) return summary.status();
+  backup::Manifest found = manifest;
+  found.SetCounts(*summary);
+  if (found == manifest) return {};
+  return Status::Corruption("the writer's copy tells of " + manifest.CountsText() +
+                            ", and holds " + found.CountsText());
+}
+
+// The old ledger goes first. A crash behind that leaves none, and the next start takes a copy.
+Status MemberLife::ReplaceLedger() {
+  const std::string incoming = IncomingDir(config_->data_dir);
+  const std::string ledger = store::LedgerDir(config_->data_dir);
+  NOWCALLS_RETURN_IF_ERROR(CloseTables());
+  std::error_code error;
+  std::filesystem::remove_all(ledger, error);
+  if (error) return Status::IoError("cannot remove " + ledger + ": " + error.message());
+  std::filesystem::rename(store::LedgerDir(incoming), ledger, error);
+  if (error) return Status::IoError("cannot rename " + incoming + ": " + error.message());
+  NOWCALLS_RETURN_IF_ERROR(store::SyncDir(config_->data_dir));
+  std::filesystem::remove_all(incoming, error);
+  auto lock = store::LedgerLock::Take(config_->data_dir);
+  if (!lock.ok()) return lock.status();
+  return OpenTables(*std::move(lock));
+}
+
+Status MemberLife::CloseTables() {
+  follower_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    store_.reset();
+  }
+  const Status closed = local_->Close();
+  local_.reset();
+  return closed;
 }
 
 // nullopt: the end was asked for.
@@ -200,11 +274,14 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
     Result<std::optional<member::FreshClaim>> claim = follower_->Step();
     if (claim.ok()) {
       TellTrouble(Status::Ok());
-      NoteMember();
+      NoteMember(follower_->identity());
       if (*claim) return claim;
       TellWriter();
     } else if (follower_->needs() == member::Part::kEnter) {
       NOWCALLS_RETURN_IF_ERROR(MakeTablesAnew());
+      continue;
+    } else if (follower_->needs() == member::Part::kCopy) {
+      NOWCALLS_RETURN_IF_ERROR(TakeOverCopy());
       continue;
     } else if (!MayPass(claim.status())) {
       return claim.status();
@@ -274,7 +351,9 @@ Status MemberLife::Lead(const member::FreshClaim& claim, const member::ClaimKeep
            },
        .rules = ReadRuleFiles(config_->rules, config_->rules_strict),
        .again = *again_,
-       .claim = {.over = [&] { return keeper.over(); }, .give_up = [this] { log_->GiveUp(); }},
+       .claim = {.over = [&] { return keeper.over(); },
+                 .give_up = [this] { log_->GiveUp(); },
+                 .secret = log_->view().lineage ? log_->view().lineage->secret : std::string()},
        .serving =
            [&] {
              TellRole("serves in term " + std::to_string(core.term));
@@ -305,8 +384,7 @@ Status MemberLife::SyncSometimes() {
   return store_->Sync();
 }
 
-void MemberLife::NoteMember() {
-  const std::optional<member::Identity>& identity = follower_->identity();
+void MemberLife::NoteMember(const std::optional<member::Identity>& identity) {
   const std::lock_guard lock(mutex_);
   member_ = identity && identity->joined ? identity->member : std::string();
 }
@@ -342,8 +420,9 @@ std::optional<cluster::MemberRecord> MemberLife::Record() const {
                                .address = address_,
                                .version = NOWCALLS_VERSION,
                                .leads = leads_,
-                               .applied = store_->last(),
-                               .synced = store_->synced()};
+                               .applied = store_ ? store_->last() : 0,
+                               .synced = std::max<uint64_t>(promised_,
+                                                            store_ ? store_->synced() : 0)};
 }
 
 // The log may forget what all have on disk.

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "backup/manifest.h"
+#include "cluster/claimed_log.h"
 #include "cluster/etcd.h"
 #include "cluster/records.h"
 #include "member/claim_keeper.h"
@@ -49,7 +51,11 @@ class MemberLife {
   Status Connect();
   Status AwaitEtcd();
   Status OpenTables(std::unique_ptr<store::LedgerLock> lock);
+  Status CloseTables();
   Status MakeTablesAnew();
+  Status TakeOverCopy();
+  Status CheckCopy(const backup::Manifest& manifest) const;
+  Status ReplaceLedger();
   Result<std::optional<member::FreshClaim>> StandBy();
   Status TakeOver(const member::FreshClaim& claim);
   Result<bool> Settle(const member::ClaimKeeper& keeper);
@@ -57,7 +63,7 @@ class MemberLife {
   void Resign(const cluster::HeldClaim& held);
   Status Follow(int64_t seal_ms);
   Status SyncSometimes();
-  void NoteMember();
+  void NoteMember(const std::optional<member::Identity>& identity);
   void TellWriter();
   void TellRole(const std::string& role);
   void TellTrouble(const Status& trouble);
@@ -90,6 +96,7 @@ class MemberLife {
   mutable std::mutex mutex_;
   std::string member_;  // Guarded by mutex_; empty: of no cluster yet.
   std::atomic<bool> leads_ = false;
+  std::atomic<uint64_t> promised_ = 0;  // While a copy is taken: MemberRecord::synced.
   std::optional<member::Presence> presence_;  // Last: its thread uses what is above.
 };
 

@@ -111,6 +111,11 @@ void AddClusterSettings(std::vector<Setting>* table) {
   bytes.set = ParseLogBytes;
   bytes.get = [](const ServerConfig& c) { return std::to_string(c.cluster.log_bytes_max); };
   table->push_back(std::move(bytes));
+  table->push_back(TextSetting("cluster-peer-ca", "FILE",
+                               "PEM file of the CAs of the members' own certificates.",
+                               "For copies of the ledger, with `--tls-cert`. Without it: those of "
+                               "the machine.",
+                               &ClusterChoice::peer_ca_file));
   table->push_back(TextSetting("cluster-ca", "FILE", "PEM file of the CAs that etcd is believed by.",
                                "Without it: those of the machine.", &ClusterChoice::ca_file));
   table->push_back(TextSetting("cluster-cert", "FILE", "PEM file of a certificate for etcd.", "",

@@ -58,6 +58,8 @@ struct ClusterChoice {
   std::optional<HostPort> advertise;  // Where clients reach this server; none: at `listen`.
   uint64_t log_bytes_max = 256 << 20;
 
+  std::string peer_ca_file;  // Of the members' own certificates; empty: the machine's authorities.
+
   // Of the connections to etcd.
   bool tls = false;
   std::string ca_file;  // Empty: the machine's authorities.

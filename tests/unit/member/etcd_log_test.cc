@@ -17,7 +17,7 @@
 namespace nowcalls::member {
 namespace {
 
-constexpr uint64_t kBytesMax = 256 << 20;
+constexpr uint64_t kBytesMax = 40'000;
 
 ledger::CommitBatch Batch(uint64_t number, uint64_t term = 1, size_t bytes = 0) {
   ledger::CommitBatch batch;
