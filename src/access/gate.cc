@@ -95,9 +95,7 @@ std::optional<Identity> Gate::Again(const net::Peer& peer, const Identity& ident
   if (identity.proof == Proof::kSecret && !open()) {
     std::optional<Principal> principal = PrincipalBy(identity.secret, /*right=*/true);
     if (!principal) return std::nullopt;
-    now = {.principal = *std::move(principal),
-           .proof = Proof::kSecret,
-           .secret = identity.secret};
+    now = {.principal = *std::move(principal), .proof = Proof::kSecret, .secret = identity.secret};
   } else {
     now = Greet(peer);
   }

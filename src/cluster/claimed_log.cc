@@ -212,8 +212,8 @@ Txn ClaimedLog::Append(const HeldClaim& held, const ledger::SealedBatch& batch,
   return txn;
 }
 
-// No other writer puts these bytes: their header has the term of the claim. So the slot alone tells, also
-// when the claim has gone since.
+// No other writer puts these bytes: their header has the term of the claim. So the slot alone
+// tells, also when the claim has gone since.
 Fate ClaimedLog::FateOf(const TxnReply& reply, const HeldClaim& held,
                         const ledger::SealedBatch& batch) const {
   NOWCALLS_CHECK(batch.term() == held.claim.term);

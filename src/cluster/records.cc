@@ -96,8 +96,7 @@ Result<MemberRecord> MemberRecord::FromJson(std::string_view json) {
 }
 
 std::string Lineage::ToJson() const {
-  return Json{
-      {"id", id}, {"base", base}, {"term", term}, {"format", format}, {"secret", secret}}
+  return Json{{"id", id}, {"base", base}, {"term", term}, {"format", format}, {"secret", secret}}
       .dump();
 }
 

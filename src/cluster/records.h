@@ -44,9 +44,9 @@ struct MemberRecord {
 
 // Of the key `cluster`.
 struct Lineage {
-  std::string id{};   // 32 digits: of the cluster, and of the ledger of each member.
-  uint64_t base = 0;  // The batch before the first slot that ever was.
-  uint64_t term = 0;  // Of the last claim.
+  std::string id{};      // 32 digits: of the cluster, and of the ledger of each member.
+  uint64_t base = 0;     // The batch before the first slot that ever was.
+  uint64_t term = 0;     // Of the last claim.
   std::string format{};  // The format record of each member's ledger, in digits of base 16.
   std::string secret{};  // By which members show each other who they are.
 

@@ -21,7 +21,8 @@ constexpr int kConnectMsMax = 1'000;
 constexpr int64_t kAwaitConnectionMsMax = 250;
 constexpr int kAnswerBytesMax = 64 * 1024 * 1024;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const cluster::EtcdOptions& options, const HostPort& endpoint) {
+std::shared_ptr<grpc::Channel> MakeChannel(const cluster::EtcdOptions& options,
+                                           const HostPort& endpoint) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kAnswerBytesMax);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);

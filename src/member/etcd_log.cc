@@ -81,7 +81,8 @@ Result<cluster::TxnReply> EtcdLog::CommitAtLast(const cluster::Txn& txn) {
 // False: GiveUp.
 bool EtcdLog::Pause() {
   std::unique_lock lock(mutex_);
-  return !given_up_.wait_for(lock, std::chrono::milliseconds(kPauseMs), [this] { return gave_up_; });
+  return !given_up_.wait_for(lock, std::chrono::milliseconds(kPauseMs),
+                             [this] { return gave_up_; });
 }
 
 Status EtcdLog::Read(uint64_t from, const BatchSink& sink) {

@@ -53,7 +53,9 @@ class EtcdLog final : public store::Log {
   // All members have these on disk. Thread: any. The next append trims.
   Status Trim(uint64_t number) override;
   // Batches before the first slot were of one machine.
-  bool OutlivesMachine() const override { return view_.lineage && view_.end() > view_.lineage->base; }
+  bool OutlivesMachine() const override {
+    return view_.lineage && view_.end() > view_.lineage->base;
+  }
 
   // Of its slots, roughly; while this member writes.
   uint64_t bytes() const { return bytes_; }

@@ -100,9 +100,8 @@ Result<std::optional<Identity>> ReadIdentity(const std::string& data_dir) {
 }
 
 Status WriteIdentity(const std::string& data_dir, const Identity& identity) {
-  const Json json = {{"member", identity.member},
-                     {"cluster", identity.cluster},
-                     {"joined", identity.joined}};
+  const Json json = {
+      {"member", identity.member}, {"cluster", identity.cluster}, {"joined", identity.joined}};
   const std::string path = PathIn(data_dir);
   const std::string fresh = path + ".new";
   NOWCALLS_RETURN_IF_ERROR(WriteSynced(fresh, json.dump(2) + "\n"));
@@ -132,7 +131,8 @@ Result<Part> DecidePart(const std::optional<Identity>& identity, uint64_t applie
         "the log in etcd ends with batch " + std::to_string(view.end()) +
         ", and this ledger has batch " + std::to_string(applied) +
         ": etcd has lost what was answered, perhaps by a restore. To go on with what this ledger "
-        "has, remove the keys below " + prefix + " from etcd, and " + kIdentityFile +
+        "has, remove the keys below " +
+        prefix + " from etcd, and " + kIdentityFile +
         " from this data directory; the other members then begin with empty ones");
   }
   const bool behind = view.first > 0 ? view.first > applied + 1 : view.end() > applied;

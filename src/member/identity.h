@@ -17,7 +17,7 @@ inline constexpr char kIdentityFile[] = "cluster.json";
 
 struct Identity {
   std::string member{};  // 8 digits of base 16, drawn once for a directory.
-  std::string cluster;  // Lineage::id.
+  std::string cluster;   // Lineage::id.
   // False: this member may have begun that cluster, or not.
   bool joined = false;
 
@@ -38,10 +38,10 @@ Result<Identity> JoinCluster(const std::string& data_dir, const std::string& clu
 
 // How a directory takes part in what etcd has.
 enum class Part {
-  kBegin,   // There is no cluster: this member may begin one behind its ledger.
-  kGoOn,    // It is a member already.
-  kEnter,   // It has no ledger that counts, and the log has all: begin with empty tables.
-  kCopy,    // The same, but the log has forgotten the beginning: a copy of the ledger is needed.
+  kBegin,  // There is no cluster: this member may begin one behind its ledger.
+  kGoOn,   // It is a member already.
+  kEnter,  // It has no ledger that counts, and the log has all: begin with empty tables.
+  kCopy,   // The same, but the log has forgotten the beginning: a copy of the ledger is needed.
 };
 
 // `applied`: the last batch of the directory's ledger; 0: none, or an empty one. kCorruption: the

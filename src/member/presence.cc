@@ -59,7 +59,8 @@ void Presence::Tell(const cluster::MemberRecord& record) {
 
 void Presence::Hear(const cluster::TxnReply& reply) {
   std::vector<cluster::MemberRecord> members;
-  for (const cluster::Row& row : reply.found.empty() ? std::vector<cluster::Row>() : reply.found[0]) {
+  for (const cluster::Row& row :
+       reply.found.empty() ? std::vector<cluster::Row>() : reply.found[0]) {
     Result<cluster::MemberRecord> member = cluster::MemberRecord::FromJson(row.value);
     // A record of a version to come is passed over, as one that is absent.
     if (member.ok()) members.push_back(*std::move(member));

@@ -221,15 +221,14 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   LogRecovered(*ledger, watch.Ms());
   WarnIfBeyondLimits(*ledger, config.core.limits);
   // 3. Serve until the end.
-  const Result<Ended> ended =
-      premises.Serve({.ledger = &*ledger,
-                      .store = store->get(),
-                      .local = store->get(),
-                      .close = [&] { return (*store)->Close(); },
-                      .rules = std::move(rules),
-                      .again = std::move(again),
-                      .serving = [&] { starting.reset(); },
-                      .began_ms = watch.began_ms()});
+  const Result<Ended> ended = premises.Serve({.ledger = &*ledger,
+                                              .store = store->get(),
+                                              .local = store->get(),
+                                              .close = [&] { return (*store)->Close(); },
+                                              .rules = std::move(rules),
+                                              .again = std::move(again),
+                                              .serving = [&] { starting.reset(); },
+                                              .began_ms = watch.began_ms()});
   if (!ended.ok()) return ended.status();
   spdlog::info("closed in good order");
   return Status::Ok();

@@ -126,8 +126,7 @@ int Main(int argc, const char* const* argv, ConnectEtcd connect_etcd,
   if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
   Additions none({});
   return RunCommandLine(
-      argc, argv,
-      {.store = store, .additions = &none, .connect_etcd = std::move(connect_etcd)});
+      argc, argv, {.store = store, .additions = &none, .connect_etcd = std::move(connect_etcd)});
 }
 
 int RunWithin(int argc, const char* const* argv, Additions* additions) {

@@ -13,8 +13,7 @@ namespace nowcalls::server {
 class Additions;
 
 // As of ServeOptions.
-using ConnectEtcd =
-    std::function<std::unique_ptr<cluster::Etcd>(const cluster::EtcdOptions& etcd)>;
+using ConnectEtcd = std::function<std::unique_ptr<cluster::Etcd>(const cluster::EtcdOptions& etcd)>;
 
 // Runs the command line; returns the exit code (base/exit_codes.h). `store`: faults of tests; its
 // durability is the configuration's.

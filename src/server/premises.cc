@@ -226,7 +226,6 @@ Status Premises::StartWeb() {
   return Status::Ok();
 }
 
-
 Result<Ended> Premises::Serve(Served served) {
   // Of a writer that was deposed before: files may have changed since.
   if (holds_.empty()) {

@@ -1,8 +1,8 @@
 // Members: real servers that share the log of a real etcd.
 //
 // Thread: one at a time.
-#ifndef NOWCALLS_CLUSTER_TESTS_MEMBERS_H_
-#define NOWCALLS_CLUSTER_TESTS_MEMBERS_H_
+#ifndef NOWCALLS_CLUSTER_MEMBERS_H_
+#define NOWCALLS_CLUSTER_MEMBERS_H_
 
 #include <cstddef>
 #include <memory>
@@ -44,4 +44,4 @@ class Members {
 
 }  // namespace nowcalls::testing
 
-#endif  // NOWCALLS_CLUSTER_TESTS_MEMBERS_H_
+#endif  // NOWCALLS_CLUSTER_MEMBERS_H_

@@ -31,11 +31,11 @@ constexpr uint64_t kUnsignedMax = std::numeric_limits<uint64_t>::max();
 constexpr Method kMethods[] = {
     Method::kAcquire,        Method::kAcquire,   Method::kAcquireAll,
     Method::kParams,         Method::kRequest,   Method::kRequestParam,
-    Method::kRelease,        Method::kRelease,   Method::kReclaimNamespace,
+    Method::kRelease,        Method::kCopy,      Method::kReclaimNamespace,
     Method::kDrainNamespace, Method::kKeep,      Method::kCancel,
     Method::kIdentify,       Method::kHello,     Method::kWaiters,
     Method::kPing,           Method::kRulesList, Method::kRulesLoad,
-    Method::kRulesLoad,      Method::kFlow,      Method::kFlows,
+    Method::kCopyPiece,      Method::kFlow,      Method::kFlows,
     Method::kTokens,         Method::kSessions,  Method::kInfo,
     Method::kReclaim,        Method::kHistory,   Method::kReclaimClient,
     Method::kReclaimFlow,    Method::kPurge,     Method::kDrain,
@@ -226,6 +226,9 @@ void EncodeAdmin(Method method, const RequestContext& context, ByteSource* input
     }
     case Method::kBackup:
       return wire::EncodeBackupRequest(msgid, {.to = what % 8 == 7 ? "no/path" : "/b"}, out);
+    case Method::kCopyPiece:
+      return wire::EncodeCopyPieceRequest(
+          msgid, {.file = what % 8 == 7 ? "../x" : "backup.json", .offset = what}, out);
     default: FAIL("no method of administrators");
   }
 }
@@ -288,8 +291,9 @@ void EncodeClient(Method method, const RequestContext& context, ByteSource* inpu
 
 bool IsAdmin(Method method) {
   constexpr Method kAdmin[] = {
-      Method::kReclaim, Method::kReclaimClient, Method::kReclaimFlow,      Method::kPurge,
-      Method::kDrain,   Method::kBackup,        Method::kReclaimNamespace, Method::kDrainNamespace};
+      Method::kReclaim,  Method::kReclaimClient, Method::kReclaimFlow,      Method::kPurge,
+      Method::kDrain,    Method::kBackup,        Method::kReclaimNamespace, Method::kDrainNamespace,
+      Method::kCopyPiece};
   return std::find(std::begin(kAdmin), std::end(kAdmin), method) != std::end(kAdmin);
 }
 
@@ -389,7 +393,9 @@ void CheckReply(Method method, const EngineReply& reply) {
     case Method::kDrain: return CheckDecoded(wire::DecodeDrainReply(result));
     case Method::kReclaimNamespace: return CheckDecoded(wire::DecodeReclaimNamespaceReply(result));
     case Method::kDrainNamespace: return CheckDecoded(wire::DecodeDrainNamespaceReply(result));
-    case Method::kBackup: return CheckDecoded(wire::DecodeBackupReply(result));
+    case Method::kBackup:
+    case Method::kCopy: return CheckDecoded(wire::DecodeBackupReply(result));
+    case Method::kCopyPiece: return CheckDecoded(wire::DecodeCopyPieceReply(result));
     default: REQUIRE_FALSE(result.empty());
   }
 }

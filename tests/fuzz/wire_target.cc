@@ -264,9 +264,12 @@ class Script {
     REQUIRE(waiting <= h_.core().wait_queues().size());
   }
 
+  static bool AwaitsBackup(Method method) {
+    return method == Method::kBackup || method == Method::kCopy;
+  }
   static bool AwaitsBackup(const Client& client) {
     return std::any_of(client.asked.begin(), client.asked.end(),
-                       [](const auto& asked) { return asked.second == Method::kBackup; });
+                       [](const auto& asked) { return AwaitsBackup(asked.second); });
   }
 
   // Of a client to which nothing is on its way.
@@ -277,7 +280,7 @@ class Script {
       if (method == Method::kAcquire || method == Method::kAcquireAll) {
         ++waiting;
       } else {
-        REQUIRE(method == Method::kBackup);
+        REQUIRE(AwaitsBackup(method));
         REQUIRE(h_.driver().backup.has_value());
       }
     }

@@ -43,7 +43,8 @@ Status SimServer::Start(const std::optional<cluster::HeldClaim>& claim, int64_t 
   options.term = claim ? claim->claim.term : 0;
   StaleLog log(world_.store);
   if (claim && world_.saboteur->misses_last()) log.Hide(world_.store->last() - 1);
-  Result<recovery::RecoveredLedger> ledger = recovery::Recover(&log, &tables, options, {.sample = sample});
+  Result<recovery::RecoveredLedger> ledger =
+      recovery::Recover(&log, &tables, options, {.sample = sample});
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
   first_batch_ = true;

@@ -35,6 +35,9 @@ class FakeDriver : public engine::Driver {
   void Log(engine::Severity severity, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
   Status BeginBackup(const engine::BackupJob& job) override;
+  Result<std::string_view> ReadCopy(std::string_view /*file*/, uint64_t /*offset*/) override {
+    return std::string_view("abc");
+  }
 
   // The batch that is being committed; nullptr: none.
   const ledger::CommitBatch* commit = nullptr;

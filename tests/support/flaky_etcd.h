@@ -19,7 +19,8 @@ class FlakyEtcd final : public cluster::Etcd {
     ++commits_;
     if (Take(&requests_to_lose_)) return Status::Unavailable("etcd is away");
     Result<cluster::TxnReply> reply = etcd_.Commit(txn);
-    if (!Take(&answers_to_spare_) && Take(&answers_to_lose_)) return Status::OutcomeUnknown("etcd has not answered");
+    if (!Take(&answers_to_spare_) && Take(&answers_to_lose_))
+      return Status::OutcomeUnknown("etcd has not answered");
     return reply;
   }
   Result<cluster::LeaseTime> Grant(int64_t ttl_ms) override {

@@ -242,8 +242,7 @@ void CopyPiece(const Call& call) {
   wire::CopyPieceParams params;
   wire::RequestError error;
   if (!wire::DecodeCopyPiece(call.request.params, &params, &error)) return ReplyError(call, error);
-  const Result<std::string_view> bytes =
-      call.service.driver->ReadCopy(params.file, params.offset);
+  const Result<std::string_view> bytes = call.service.driver->ReadCopy(params.file, params.offset);
   if (!bytes.ok()) return ReplyError(call, ErrorOf(bytes.status().WithContext("copy_piece")));
   wire::EncodeCopyPiece(call.request.msgid, *bytes, call.Immediate());
 }

@@ -91,8 +91,7 @@ wire::RequestError ErrorOf(const Status& status) {
     case StatusCode::kAlreadyExists: return {wire::ErrorCode::kConflict, status.message()};
     case StatusCode::kUnavailable:  // The server ends.
     case StatusCode::kResourceExhausted: return {wire::ErrorCode::kOverloaded, status.message()};
-    case StatusCode::kFailedPrecondition:
-      return {wire::ErrorCode::kUnsupported, status.message()};
+    case StatusCode::kFailedPrecondition: return {wire::ErrorCode::kUnsupported, status.message()};
     default: return {wire::ErrorCode::kInternal, status.ToString()};
   }
 }

@@ -51,8 +51,7 @@ void CopyShelf::Close() {
 }
 
 // A loop does not wait for a disk: what is not in memory is asked for, and read another time.
-Result<std::string_view> CopyShelf::Read(std::string_view file, uint64_t offset,
-                                         int64_t now_ms) {
+Result<std::string_view> CopyShelf::Read(std::string_view file, uint64_t offset, int64_t now_ms) {
   NOWCALLS_RETURN_IF_ERROR(Open(file));
   read_ms_ = now_ms;
   piece_.resize(kPieceBytesMax);

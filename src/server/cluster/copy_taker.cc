@@ -2,12 +2,10 @@
 
 #include <sys/stat.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/os_error.h"
@@ -24,12 +22,13 @@ constexpr mode_t kIncomingMode = 0700;
 constexpr int64_t kTimeoutMs = 10'000;
 // A copy is verified before it is told.
 constexpr int64_t kMakeMsMax = 600'000;
-constexpr std::chrono::milliseconds kPause(20);
+constexpr int64_t kPauseMs = 20;
 
 class Taker {
  public:
-  Taker(client::BlockingClient* writer, std::string dir, const std::function<bool()>& stop)
-      : writer_(writer), dir_(std::move(dir)), stop_(stop) {}
+  Taker(client::BlockingClient* writer, std::string dir,
+        const std::function<bool(int64_t ms)>& pause)
+      : writer_(writer), dir_(std::move(dir)), pause_(pause) {}
 
   Result<backup::Manifest> Take() {
     const std::string ledger = store::LedgerDir(dir_);
@@ -77,11 +76,10 @@ class Taker {
   template <typename Take>
   Status Pieces(const std::string& file, Take&& take) {
     for (uint64_t offset = 0;;) {
-      if (stop_()) return Status::Unavailable("the end was asked for");
-      const Result<std::string_view> piece =
-          writer_->CopyPiece({.file = file, .offset = offset});
+      if (!pause_(0)) return Status::Unavailable("the end was asked for");
+      const Result<std::string_view> piece = writer_->CopyPiece({.file = file, .offset = offset});
       if (piece.status().code() == StatusCode::kResourceExhausted) {
-        std::this_thread::sleep_for(kPause);
+        pause_(kPauseMs);
         continue;
       }
       if (!piece.ok()) return piece.status();
@@ -93,7 +91,7 @@ class Taker {
 
   client::BlockingClient* const writer_;
   const std::string dir_;
-  const std::function<bool()>& stop_;
+  const std::function<bool(int64_t ms)>& pause_;
 };
 
 // What goes wrong between two machines may go well the next time.
@@ -111,7 +109,7 @@ Status Passing(const Status& status) {
 std::string IncomingDir(const std::string& data_dir) { return data_dir + "/incoming"; }
 
 Result<backup::Manifest> TakeCopy(const CopySourceAddress& from, const std::string& data_dir,
-                                  const std::function<bool()>& stop) {
+                                  const std::function<bool(int64_t ms)>& pause) {
   const std::string dir = IncomingDir(data_dir);
   std::error_code error;
   fs::remove_all(dir, error);
@@ -123,7 +121,7 @@ Result<backup::Manifest> TakeCopy(const CopySourceAddress& from, const std::stri
   if (!writer.ok()) return writer.status();
   const Result<wire::BackupReply> made = (*writer)->Copy();
   if (!made.ok()) return Passing(made.status());
-  Result<backup::Manifest> manifest = Taker(writer->get(), dir, stop).Take();
+  Result<backup::Manifest> manifest = Taker(writer->get(), dir, pause).Take();
   if (!manifest.ok()) return Passing(manifest.status());
   return manifest;
 }

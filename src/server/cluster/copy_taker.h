@@ -4,6 +4,7 @@
 #ifndef NOWCALLS_SERVER_CLUSTER_COPY_TAKER_H_
 #define NOWCALLS_SERVER_CLUSTER_COPY_TAKER_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -18,11 +19,11 @@ struct CopySourceAddress {
   client::Security security{};
 };
 
-// Takes it to DATA_DIR/incoming, a backup that is verified. `stop` is asked between pieces.
-// kUnavailable: the writer does not answer, has no time, or `stop` said so: try again later.
-// kPermissionDenied. kCorruption: not what its manifest tells. kIoError.
+// Takes it to DATA_DIR/incoming, as a backup whose files are those of its manifest. `pause` waits
+// so long; false: the end was asked for. kUnavailable: the writer does not answer, has no time, or
+// the end: try again later. kPermissionDenied. kCorruption. kIoError.
 Result<backup::Manifest> TakeCopy(const CopySourceAddress& from, const std::string& data_dir,
-                                  const std::function<bool()>& stop);
+                                  const std::function<bool(int64_t ms)>& pause);
 
 // Where TakeCopy left it.
 std::string IncomingDir(const std::string& data_dir);

@@ -47,12 +47,12 @@ Result<cluster::EtcdOptions> EtcdOf(const ClusterChoice& choice) {
   cluster::EtcdOptions options{
       .endpoints = choice.endpoints, .tls = choice.tls, .user = choice.user};
   NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-ca", choice.ca_file, &options.ca));
-  NOWCALLS_RETURN_IF_ERROR(
-      ReadFile("cluster-cert", choice.certificate_file, &options.certificate));
+  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-cert", choice.certificate_file, &options.certificate));
   NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-key", choice.key_file, &options.key));
   NOWCALLS_RETURN_IF_ERROR(
       ReadFile("cluster-password-file", choice.password_file, &options.password));
-  options.password.resize(std::min(options.password.size(), options.password.find_first_of("\r\n")));
+  options.password.resize(
+      std::min(options.password.size(), options.password.find_first_of("\r\n")));
   return options;
 }
 
@@ -212,8 +212,7 @@ Status MemberLife::TakeOverCopy() {
   from.security.secret = view.lineage->secret;
   from.security.tls.on = !config_->tls.certificate.empty();
   from.security.tls.ca = config_->cluster.peer_ca_file;
-  const Result<backup::Manifest> taken =
-      TakeCopy(from, config_->data_dir, [] { return StandbySignals::end_asked(); });
+  const Result<backup::Manifest> taken = TakeCopy(from, config_->data_dir, StandbySignals::Pause);
   TellTrouble(taken.status().code() == StatusCode::kUnavailable ? taken.status() : Status::Ok());
   if (taken.status().code() == StatusCode::kUnavailable) {
     StandbySignals::Pause(kCopyPauseMs);
@@ -232,8 +231,8 @@ Status MemberLife::CheckCopy(const backup::Manifest& manifest) const {
   backup::Manifest found = manifest;
   found.SetCounts(*summary);
   if (found == manifest) return {};
-  return Status::Corruption("the writer's copy tells of " + manifest.CountsText() +
-                            ", and holds " + found.CountsText());
+  return Status::Corruption("the writer's copy tells of " + manifest.CountsText() + ", and holds " +
+                            found.CountsText());
 }
 
 // The old ledger goes first. A crash behind that leaves none, and the next start takes a copy.
@@ -416,13 +415,13 @@ void MemberLife::TellTrouble(const Status& trouble) {
 std::optional<cluster::MemberRecord> MemberLife::Record() const {
   const std::lock_guard lock(mutex_);
   if (member_.empty()) return std::nullopt;
-  return cluster::MemberRecord{.member = member_,
-                               .address = address_,
-                               .version = NOWCALLS_VERSION,
-                               .leads = leads_,
-                               .applied = store_ ? store_->last() : 0,
-                               .synced = std::max<uint64_t>(promised_,
-                                                            store_ ? store_->synced() : 0)};
+  return cluster::MemberRecord{
+      .member = member_,
+      .address = address_,
+      .version = NOWCALLS_VERSION,
+      .leads = leads_,
+      .applied = store_ ? store_->last() : 0,
+      .synced = std::max<uint64_t>(promised_, store_ ? store_->synced() : 0)};
 }
 
 // The log may forget what all have on disk.

@@ -84,9 +84,9 @@ class MemberLife {
   std::optional<member::EtcdLog> log_;
   std::unique_ptr<store::RocksStore> local_;
   std::optional<member::ClusterStore> store_;
-  std::optional<cluster::Lineage> lineage_;    // As of the last look before tables were opened.
-  std::string format_;                         // Of the tables, as of Lineage::format.
-  std::optional<member::Follower> follower_;   // None while this member leads.
+  std::optional<cluster::Lineage> lineage_;   // As of the last look before tables were opened.
+  std::string format_;                        // Of the tables, as of Lineage::format.
+  std::optional<member::Follower> follower_;  // None while this member leads.
   std::optional<StandbySignals> signals_;
   bool end_asked_ = false;
   std::string role_;       // As it was told last.
@@ -96,7 +96,7 @@ class MemberLife {
   mutable std::mutex mutex_;
   std::string member_;  // Guarded by mutex_; empty: of no cluster yet.
   std::atomic<bool> leads_ = false;
-  std::atomic<uint64_t> promised_ = 0;  // While a copy is taken: MemberRecord::synced.
+  std::atomic<uint64_t> promised_ = 0;        // While a copy is taken: MemberRecord::synced.
   std::optional<member::Presence> presence_;  // Last: its thread uses what is above.
 };
 

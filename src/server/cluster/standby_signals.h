@@ -19,8 +19,8 @@ class StandbySignals {
 
   // SIGTERM or SIGINT came.
   static bool end_asked();
-  // Sleeps so long, or until a signal comes.
-  static void Pause(int64_t ms);
+  // Sleeps so long. False: at once, the end was asked for.
+  static bool Pause(int64_t ms);
 };
 
 }  // namespace nowcalls::server

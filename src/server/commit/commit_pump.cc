@@ -50,8 +50,7 @@ void CommitPump::Start(uv_loop_t* loop) {
 
 // On the commit thread.
 void CommitPump::OnFailed(const char* what, const Status& failure) {
-  const bool other_writer =
-      events_.deposed && failure.code() == StatusCode::kFailedPrecondition;
+  const bool other_writer = events_.deposed && failure.code() == StatusCode::kFailedPrecondition;
   // Memory says more than the disk now, so the process ends at once.
   if (!other_writer) DieOfIoError(what, failure);
   LogAt(Severity::kWarn, failure.message() + ": this server writes no more");

@@ -56,9 +56,9 @@ Status ParseAdvertise(const std::vector<std::string>& values, ServerConfig* conf
 Status ParseLogBytes(const std::vector<std::string>& values, ServerConfig* config) {
   uint64_t bytes = 0;
   if (!ParseNumber(values.front(), &bytes) || bytes < kLogBytesMin || bytes > kLogBytesMax) {
-    return MustBe("an integer from " + std::to_string(kLogBytesMin) + " to " +
-                      std::to_string(kLogBytesMax),
-                  values.front());
+    return MustBe(
+        "an integer from " + std::to_string(kLogBytesMin) + " to " + std::to_string(kLogBytesMax),
+        values.front());
   }
   config->cluster.log_bytes_max = bytes;
   return Status::Ok();
@@ -116,12 +116,13 @@ void AddClusterSettings(std::vector<Setting>* table) {
                                "For copies of the ledger, with `--tls-cert`. Without it: those of "
                                "the machine.",
                                &ClusterChoice::peer_ca_file));
-  table->push_back(TextSetting("cluster-ca", "FILE", "PEM file of the CAs that etcd is believed by.",
+  table->push_back(TextSetting("cluster-ca", "FILE",
+                               "PEM file of the CAs that etcd is believed by.",
                                "Without it: those of the machine.", &ClusterChoice::ca_file));
   table->push_back(TextSetting("cluster-cert", "FILE", "PEM file of a certificate for etcd.", "",
                                &ClusterChoice::certificate_file));
-  table->push_back(TextSetting("cluster-key", "FILE", "PEM file of its key.", "",
-                               &ClusterChoice::key_file));
+  table->push_back(
+      TextSetting("cluster-key", "FILE", "PEM file of its key.", "", &ClusterChoice::key_file));
   table->push_back(TextSetting("cluster-user", "NAME", "User of etcd.", "", &ClusterChoice::user));
   table->push_back(TextSetting("cluster-password-file", "FILE", "File with the user's password.",
                                "Its first line.", &ClusterChoice::password_file));

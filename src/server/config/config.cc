@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "client/security_settings.h"
 #include "net/address.h"
+#include "server/config/cluster_settings.h"
 #include "server/config/config_file.h"
 #include "server/config/files.h"
-#include "server/config/cluster_settings.h"
 #include "server/config/settings.h"
 #include "server/config/tls_settings.h"
 

@@ -36,7 +36,8 @@ class Member {
     const LogView seen = Look();
     lease = etcd_->GrantLease();
     const Claim claim = NextClaim(seen);
-    held = log.ClaimOf(Commit(log.Claim(seen, claim, {.id = kCluster, .base = base}, lease)), claim);
+    held =
+        log.ClaimOf(Commit(log.Claim(seen, claim, {.id = kCluster, .base = base}, lease)), claim);
   }
   Fate Append(uint64_t number, uint64_t trim = 0) {
     const ledger::CommitBatch batch = Batch(number, held->claim.term);

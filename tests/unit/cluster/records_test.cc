@@ -16,19 +16,22 @@ TEST_CASE("records are the same after a round trip") {
         R"({"nonce":")" + kId + R"(","term":18446744073709551615,"member":"one","address":"h:1"})");
   CHECK(*Claim::FromJson(claim.ToJson()) == claim);
   const Lineage lineage{.id = kId, .base = 7, .term = 8, .format = "00ff", .secret = "s"};
-  CHECK(lineage.ToJson() == R"({"id":")" + kId + R"(","base":7,"term":8,"format":"00ff","secret":"s"})");
+  CHECK(lineage.ToJson() ==
+        R"({"id":")" + kId + R"(","base":7,"term":8,"format":"00ff","secret":"s"})");
   CHECK(*Lineage::FromJson(lineage.ToJson()) == lineage);
 }
 
 TEST_CASE("members that a later version added are passed over") {
-  CHECK(Lineage::FromJson(R"({"id":")" + kId + R"(","base":7,"term":8,"format":"","secret":"","more":[1]})").ok());
+  CHECK(Lineage::FromJson(R"({"id":")" + kId +
+                          R"(","base":7,"term":8,"format":"","secret":"","more":[1]})")
+            .ok());
 }
 
 TEST_CASE("a value that is no record is told") {
   const std::string id = R"("id":")" + kId + "\"";
   const std::string deep(1'000'000, '[');
-  const std::string long_one =
-      "{" + id + R"(,"base":1,"term":1,"format":"","secret":"","more":")" + std::string(8'192, 'x') + "\"}";
+  const std::string long_one = "{" + id + R"(,"base":1,"term":1,"format":"","secret":"","more":")" +
+                               std::string(8'192, 'x') + "\"}";
   const std::string texts[] = {deep,
                                long_one,
                                "",

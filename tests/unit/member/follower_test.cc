@@ -38,13 +38,13 @@ class Member {
     follower.reset();
     Result<std::optional<Identity>> identity = ReadIdentity(dir.path());
     REQUIRE(identity.ok());
-    follower = std::make_unique<Follower>(
-        etcd, &log, &tables,
-        FollowerOptions{.data_dir = dir.path(),
-                        .prefix = "/p",
-                        .address = "h:1",
-                        .format = ToHex(ledger::EncodeFormat(format_))},
-        *std::move(identity));
+    follower =
+        std::make_unique<Follower>(etcd, &log, &tables,
+                                   FollowerOptions{.data_dir = dir.path(),
+                                                   .prefix = "/p",
+                                                   .address = "h:1",
+                                                   .format = ToHex(ledger::EncodeFormat(format_))},
+                                   *std::move(identity));
   }
   // Whether it has a claim now.
   bool Step() {
@@ -65,9 +65,8 @@ class Member {
   }
   Status Append(int64_t ledger_ms = 1) {
     ledger::CommitBatch batch;
-    batch.Sealed(
-        {.batch_number = tables.applied() + 1, .next_fence = 1, .ledger_ms = ledger_ms},
-        claim.held.claim.term);
+    batch.Sealed({.batch_number = tables.applied() + 1, .next_fence = 1, .ledger_ms = ledger_ms},
+                 claim.held.claim.term);
     NOWCALLS_RETURN_IF_ERROR(log.Append(batch));
     return tables.Apply(batch);
   }

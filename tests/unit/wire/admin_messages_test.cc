@@ -85,6 +85,10 @@ TEST_CASE("a client's requests to administrate are the golden bytes") {
   });
   CheckBytes(Requests(), "backup",
              [](auto* o) { EncodeBackupRequest(22, {"/var/backups/nowcalls-1"}, o); });
+  CheckBytes(Requests(), "copy", [](auto* o) { EncodePlainRequest(36, Method::kCopy, o); });
+  CheckBytes(Requests(), "copy_piece", [](auto* o) {
+    EncodeCopyPieceRequest(37, {"ledger/000012.sst", 262144}, o);
+  });
 }
 
 TEST_CASE("the server reads the golden requests to administrate") {
@@ -151,6 +155,24 @@ TEST_CASE("the server reads the golden requests to administrate") {
   BackupParams backup;
   REQUIRE(DecodeBackup(Params("backup", Method::kBackup), &backup, &error));
   CHECK(backup.to == "/var/backups/nowcalls-1");
+  CopyPieceParams piece;
+  REQUIRE(DecodeCopyPiece(Params("copy_piece", Method::kCopyPiece), &piece, &error));
+  CHECK(piece.file == "ledger/000012.sst");
+  CHECK(piece.offset == 262144);
+}
+
+TEST_CASE("a piece is of a file of the copy, and of nothing else") {
+  for (const char* name : {"..", "../x", "ledger/..", "ledger/../x", "/etc/passwd", "a/b/c", "a/",
+                           ".x", "ledger/.x", "a b", "a\\b"}) {
+    std::string params = "\x92";
+    params += static_cast<char>(0xa0 + std::string_view(name).size());
+    params += name;
+    params += '\0';
+    CopyPieceParams piece;
+    RequestError error;
+    CHECK_MESSAGE(!DecodeCopyPiece(params, &piece, &error), name);
+    CHECK(error.code == ErrorCode::kBadParams);
+  }
 }
 
 TEST_CASE("the server's answers to administrators are the golden bytes, and a client reads them") {
@@ -170,6 +192,12 @@ TEST_CASE("the server's answers to administrators are the golden bytes, and a cl
   const BackupReply made{7, 3, 5, 2, 4, 1, 9, 123456};
   CheckBytes(Replies(), "backup", [&](auto* o) { EncodeBackup(22, made, o); });
   CHECK(*DecodeBackupReply(ResultOf("backup")) == made);
+  CheckBytes(Replies(), "copy_piece", [](auto* o) { EncodeCopyPiece(37, "abc", o); });
+  CHECK(*DecodeCopyPieceReply(ResultOf("copy_piece")) == "abc");
+  CHECK(DecodeCopyPieceReply("\xa3"
+                             "abc")
+            .status()
+            .code() == StatusCode::kCorruption);
   CheckBytes(Replies(), "acquire_draining", [](auto* o) {
     EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kDraining}, o);
   });
