@@ -19,6 +19,7 @@
 #include "base/exit_codes.h"
 #include "base/file_limit.h"
 #include "core/core.h"
+#include "member/identity.h"
 #include "nowcalls_version.h"
 #include "recovery/recovery.h"
 #include "server/cluster/member_life.h"
@@ -186,6 +187,17 @@ Status CheckRequiredLedger(const ServerConfig& config) {
       "mounted? To begin with an empty ledger, start once without require-ledger");
 }
 
+// Beside the cluster that goes on, a member would grant the same once more.
+Status CheckIsNoMember(const ServerConfig& config) {
+  const Result<std::optional<member::Identity>> identity = member::ReadIdentity(config.data_dir);
+  if (!identity.ok()) return identity.status();
+  if (!identity->has_value()) return Status::Ok();
+  return Status::FailedPrecondition(
+      "the ledger in " + config.data_dir + " is of cluster " + (*identity)->cluster +
+      ": start with --cluster. To make a single server of it, end all members, and remove " +
+      member::kIdentityFile + " from the data directory of the one that wrote last");
+}
+
 Status RunMember(const ServerConfig& config, const ConfigAgain& again, const ServeOptions& options,
                  Premises* premises, std::unique_ptr<store::LedgerLock> lock) {
   MemberLife life(&config, &again, &options, premises,
@@ -207,6 +219,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   LogBeginning(config, rules);
   // 1. Before the ledger is touched: all mistakes that can be found so early.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
+  if (!config.cluster.on()) NOWCALLS_RETURN_IF_ERROR(CheckIsNoMember(config));
   Premises premises(&config, &options);
   Result<std::unique_ptr<store::LedgerLock>> lock = premises.Enter();
   if (!lock.ok()) return lock.status();

@@ -1,6 +1,7 @@
 // Members that take over from each other, with real processes and a real etcd.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
@@ -128,6 +129,15 @@ TEST_CASE("a ledger of a single server begins a cluster, and another such ledger
   members.member(1).StartWithoutWaiting();
   CHECK(members.member(1).process().Wait() == 65);
   CHECK(members.member(1).LogHas("is another cluster"));
+  // And a member becomes a single server only when somebody says so.
+  CHECK(members.member(0).Terminate() == 0);
+  members.member(0).options().arguments.clear();
+  members.member(0).StartWithoutWaiting();
+  CHECK(members.member(0).process().Wait() == 65);
+  unlink((members.member(0).data_dir() + "/cluster.json").c_str());
+  members.member(0).Start();
+  RpcClient alone = members.Connect(0, "alice");
+  CHECK(NowCalls(&alone, 1) == 2);
 }
 
 TEST_CASE("a member without the ledger takes a copy of it, and then takes over") {
