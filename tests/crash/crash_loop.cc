@@ -17,10 +17,9 @@
 #include "base/prng.h"
 #include "crash/backup_probe.h"
 #include "crash/burst.h"
-#include "crash/frame_client.h"
+#include "crash/crew.h"
 #include "crash/kill_moment.h"
 #include "crash/ledger_view.h"
-#include "crash/load_client.h"
 #include "crash/operator.h"
 #include "crash/rule_sets.h"
 #include "crash/start_log.h"
@@ -58,20 +57,7 @@ class CrashLoop {
         backup_(dir_),
         whitebox_(dir_),
         start_log_(dir_),
-        busy_operator_(prng_.Next()) {
-    std::vector<int64_t> flows = {1, 2, 3, 4, 5, kKeyedFlow, RuleSets::kRetiredFlow};
-    for (int64_t i = 0; i < kKeys; ++i) flows.push_back(kFirstKeyLane + i);
-    for (int i = 0; i < 5; ++i) {
-      AddClient({.client_id = "client-" + std::to_string(i), .flow_ids = flows});
-    }
-    // Another process of the last one, with tokens of its own.
-    AddClient({.client_id = "client-4", .instance = uint64_t{1} << 62, .flow_ids = flows});
-    AddClient({.client_id = "mover", .name_space = RuleSets::kMoving, .flow_ids = {11, 12}});
-    // Nobody can release what such a connection leaves behind, so it uses what ends by itself.
-    for (int i = 0; i < 2; ++i) {
-      AddClient({.client_id = "", .flow_ids = {3, 5}, .held_max = 5, .reconnects_per_10k = 5});
-    }
-  }
+        crew_(&prng_) {}
 
   CrashLoopResult Run() {
     while (result_.violations.empty() && result_.cycles < options_.cycles) OneCycle();
@@ -93,10 +79,6 @@ class CrashLoop {
   }
 
  private:
-  void AddClient(LoadOptions options) {
-    clients_.push_back(std::make_unique<LoadClient>(std::move(options), prng_.Next()));
-  }
-
   // Shorter when a kill point has ended the server.
   void Sleep(int64_t us) {
     if (options_.whitebox) {
@@ -227,31 +209,19 @@ class CrashLoop {
     has_served_ = true;
     LoadSignals signals;
     signals.ending = options_.whitebox;
-    std::vector<std::thread> threads;
     Ask([&] {
       operator_ = RpcClient(server_.address());
       if (!rules_.moving_has_rules()) rules_.Load(&operator_);
       CheckReport(started_us);
     });
-    for (const auto& client : clients_) {
-      const std::string log = LogPath(std::to_string(threads.size()));
-      threads.emplace_back(
-          [this, log, &client, &signals] { client->Run(server_.address(), log, &signals); });
-    }
-    threads.emplace_back(
-        [this, &signals] { frame_client_.Run(server_.address(), LogPath("frames"), &signals); });
-    threads.emplace_back(
-        [this, &signals] { busy_operator_.Run(server_.address(), LogPath("operator"), &signals); });
+    crew_.Start(
+        server_.address(), [this](const std::string& name) { return LogPath(name); }, &signals);
     Ask([&] { ComeToTheMoment(&signals); });
     signals.ending = true;
     EndServer();
     signals.stop = true;
-    for (auto& thread : threads) thread.join();
-    for (const auto& client : clients_) {
-      if (!client->problem().empty()) Violate(client->problem());
-    }
-    if (!frame_client_.problem().empty()) Violate(frame_client_.problem());
-    if (!busy_operator_.problem().empty()) Violate(busy_operator_.problem());
+    crew_.Join();
+    for (const std::string& problem : crew_.Problems()) Violate(problem);
   }
 
   // What is asked of a server that a kill point ends gets no answer.
@@ -362,11 +332,7 @@ class CrashLoop {
       detail_ = rules_.newest_found() ? "the new sets found" : "an old set found";
     }
     Take(checker_.CheckCycle(*cycle));
-    std::map<std::string, std::vector<uint64_t>> held;
-    for (const auto& token : cycle->ledger.tokens) {
-      held[token.client_id].push_back(token.token_id);
-    }
-    for (auto& client : clients_) client->SetHeld(held[client->owner()]);
+    crew_.Adopt(cycle->ledger);
   }
 
   void JudgeBackup(Cycle* cycle) {
@@ -421,12 +387,10 @@ class CrashLoop {
   BackupProbe backup_;
   Whitebox whitebox_;
   StartLog start_log_;
-  Operator busy_operator_;
+  Crew crew_;
   KillMoments moments_;
   Burst burst_;
   RpcClient operator_;
-  std::vector<std::unique_ptr<LoadClient>> clients_;
-  FrameClient frame_client_{prng_.Next()};
   CrashLoopResult result_;
   bool has_served_ = false;
   KillMoment moment_ = KillMoment::kLoad;  // Of this cycle,

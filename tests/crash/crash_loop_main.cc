@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "crash/cluster_loop.h"
 #include "crash/crash_loop.h"
 #include "faults/rocks_kill_points.h"
 
@@ -19,12 +20,15 @@ bool ParseNumber(std::string_view text, T* out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-bool ParseArguments(int argc, char** argv, nowcalls::crash::CrashLoopOptions* options) {
+bool ParseArguments(int argc, char** argv, nowcalls::crash::CrashLoopOptions* options,
+                    bool* cluster) {
   options->cycles = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--keep-dir") {
       options->keep_dir = true;
+    } else if (argument == "--cluster") {
+      *cluster = true;
     } else if (argument == "--whitebox") {
       options->whitebox = true;
     } else if (argument == "--seed" && i + 1 < argc) {
@@ -41,10 +45,11 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
-int Run(const nowcalls::crash::CrashLoopOptions& options) {
+int Run(const nowcalls::crash::CrashLoopOptions& options, bool cluster) {
   const std::string seed = std::to_string(options.seed);
   Say("SEED " + seed);
-  const auto result = nowcalls::crash::RunCrashLoop(options);
+  const auto result =
+      cluster ? nowcalls::crash::RunClusterLoop(options) : nowcalls::crash::RunCrashLoop(options);
   constexpr size_t kShown = 20;
   for (size_t i = 0; i < std::min(kShown, result.violations.size()); ++i) {
     Say("VIOLATION " + result.violations[i]);
@@ -74,7 +79,8 @@ int Run(const nowcalls::crash::CrashLoopOptions& options) {
                              std::to_string(result.violations.size()) + " violations; ";
   if (!result.violations.empty()) {
     Say(counts + "again with: tools/dev crash " + std::to_string(options.cycles) +
-        (options.whitebox ? " --whitebox" : "") + " --seed " + seed);
+        (options.whitebox ? " --whitebox" : "") + (cluster ? " --cluster" : "") + " --seed " +
+        seed);
     return nowcalls::kExitFailure;
   }
   Say(counts + "the failure rate per cycle is below 3/" + std::to_string(result.cycles) + " (95%)");
@@ -87,13 +93,15 @@ int main(int argc, char** argv) {
   nowcalls::crash::CrashLoopOptions options;
   options.seed = nowcalls::RandomBits128()[0];
   options.progress = Say;
-  if (!ParseArguments(argc, argv, &options)) {
-    std::fprintf(stderr,
-                 "usage: nowcalls-crash-loop CYCLES [--whitebox] [--seed N] [--keep-dir]\n");
+  bool cluster = false;
+  if (!ParseArguments(argc, argv, &options, &cluster)) {
+    std::fprintf(
+        stderr,
+        "usage: nowcalls-crash-loop CYCLES [--whitebox | --cluster] [--seed N] [--keep-dir]\n");
     return nowcalls::kExitUsage;
   }
   try {
-    return Run(options);
+    return Run(options, cluster);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nowcalls-crash-loop: %s\n", error.what());
     return nowcalls::kExitFailure;

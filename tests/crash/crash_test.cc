@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "crash/cluster_loop.h"
 #include "crash/crash_loop.h"
 #include "support/process.h"
 #include "test_paths.h"
@@ -58,6 +59,19 @@ TEST_CASE("kills from within, between any two calls on files, lose nothing eithe
   // The timer ends some, but hardly two in a row: behind it comes a point that a start reaches.
   const auto by_timer = result.fired.find("timer");
   CHECK((by_timer == result.fired.end() || 2 * by_timer->second <= result.cycles));
+}
+
+TEST_CASE("whatever ends the time of a writer, the next one has all that was answered") {
+  CrashLoopOptions options;
+  options.cycles = 4;
+  options.seed = RandomBits128()[0];
+  MESSAGE("SEED ", options.seed, "; again with: nowcalls-crash-loop 4 --cluster --seed ",
+          options.seed);
+  const CrashLoopResult result = RunClusterLoop(options);
+  CAPTURE(result.dir);
+  for (const auto& violation : result.violations) FAIL_CHECK(violation);
+  CHECK(result.cycles == 4);
+  CHECK(result.acknowledged > 1'000);
 }
 
 TEST_CASE("the demo takes no arguments, and says so before it begins") {
