@@ -1,13 +1,8 @@
 // nowcalls-server: the durable token server. Everything is in src/server.
 #include "base/last_words.h"
-#include "etcd/client.h"
 #include "server/main.h"
 
 // Before the constructors of globals, which may be refused memory.
 [[gnu::constructor(101)]] static void InstallEarly() { nowcalls::InstallLastWords(); }
 
-int main(int argc, char** argv) {
-  return nowcalls::server::Main(argc, argv, [](const nowcalls::cluster::EtcdOptions& options) {
-    return std::make_unique<nowcalls::etcd::Client>(options);
-  });
-}
+int main(int argc, char** argv) { return nowcalls::server::Main(argc, argv); }

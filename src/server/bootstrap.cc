@@ -219,11 +219,11 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   LogBeginning(config, rules);
   // 1. Before the ledger is touched: all mistakes that can be found so early.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
-  if (!config.cluster.on()) NOWCALLS_RETURN_IF_ERROR(CheckIsNoMember(config));
   Premises premises(&config, &options);
   Result<std::unique_ptr<store::LedgerLock>> lock = premises.Enter();
   if (!lock.ok()) return lock.status();
   if (config.cluster.on()) return RunMember(config, again, options, &premises, *std::move(lock));
+  NOWCALLS_RETURN_IF_ERROR(CheckIsNoMember(config));
   // 2. Open, load, prove. Accept is the first call that may change an older ledger.
   auto store = OpenStore(*std::move(lock), config, options.store);
   if (!store.ok()) return store.status();

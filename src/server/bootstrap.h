@@ -6,12 +6,10 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "backup/backup.h"
-#include "cluster/etcd.h"
 #include "nowcalls/status.h"
 #include "server/additions.h"
 #include "server/config/config.h"
@@ -28,8 +26,6 @@ struct ServeOptions {
   store::RocksStoreOptions store{};  // But for durability, which is the configuration's.
   Additions* additions = nullptr;    // Not null; outlives the call.
   backup::CopyVerifier verify = VerifyInChild;
-  // Empty: this program cannot be a member of a cluster.
-  std::function<std::unique_ptr<cluster::Etcd>(const cluster::EtcdOptions& etcd)> connect_etcd{};
 };
 
 // Serves until a signal. Returns the exit code; logs the reason unless 0. `read_again`: the

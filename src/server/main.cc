@@ -118,15 +118,13 @@ int RunCommandLine(int argc, const char* const* argv, const ServeOptions& option
 
 }  // namespace
 
-int Main(int argc, const char* const* argv, ConnectEtcd connect_etcd,
-         const store::RocksStoreOptions& store) {
+int Main(int argc, const char* const* argv, const store::RocksStoreOptions& store) {
   // Before anything can fail or open a file.
   InstallLastWords();
   OccupyStandardDescriptors();
   if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
   Additions none({});
-  return RunCommandLine(
-      argc, argv, {.store = store, .additions = &none, .connect_etcd = std::move(connect_etcd)});
+  return RunCommandLine(argc, argv, {.store = store, .additions = &none});
 }
 
 int RunWithin(int argc, const char* const* argv, Additions* additions) {

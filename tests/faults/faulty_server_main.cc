@@ -75,5 +75,5 @@ int main(int argc, char** argv) {
   store.wal_bytes_max = 4 * 1024;
   store.env = env.get();
   nowcalls::faults::SetRocksKillOdds(std::max(0, std::atoi(Setting("ROCKSDB_KILL_ODDS").c_str())));
-  return nowcalls::server::Main(argc, argv, {}, store);
+  return nowcalls::server::Main(argc, argv, store);
 }

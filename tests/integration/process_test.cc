@@ -444,7 +444,7 @@ TEST_CASE("a stderr that nobody reads holds up neither clients nor the end") {
     server.process().Signal(SIGTERM);
     CHECK(server.process().Wait() == 0);
   }
-  CHECK(Contains(reader.Read(), "nowcalls-server "));
+  CHECK(Contains(reader.Read(), "log-level is debug"));
 }
 
 TEST_CASE("standard descriptors that the caller closed do not become files of the ledger") {

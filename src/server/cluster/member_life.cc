@@ -16,6 +16,7 @@
 #include "nowcalls_version.h"
 #include "recovery/recovery.h"
 #include "server/cluster/copy_taker.h"
+#include "server/cluster/etcd_module.h"
 #include "server/cluster/standby_signals.h"
 #include "server/config/cluster_settings.h"
 #include "server/log/logging.h"
@@ -103,16 +104,15 @@ Status MemberLife::Run(std::unique_ptr<store::LedgerLock> lock) {
 }
 
 Status MemberLife::Connect() {
-  if (!options_->connect_etcd) {
-    return Status::InvalidArgument("cluster: this program is built without a client of etcd");
-  }
+  const Result<ConnectEtcd> connect = LoadEtcdModule();
+  if (!connect.ok()) return connect.status();
   Result<cluster::EtcdOptions> etcd = EtcdOf(config_->cluster);
   if (!etcd.ok()) return etcd.status();
   etcd->answer_ms_max = kAnswerMsMax;
-  etcd_ = options_->connect_etcd(*etcd);
-  etcd_of_presence_ = options_->connect_etcd(*etcd);
+  etcd_ = (*connect)(*etcd);
+  etcd_of_presence_ = (*connect)(*etcd);
   etcd->answer_ms_max = kClaimAnswerMsMax;
-  etcd_of_claim_ = options_->connect_etcd(*etcd);
+  etcd_of_claim_ = (*connect)(*etcd);
   Result<cluster::Keys> keys = cluster::Keys::Under(config_->cluster.prefix);
   if (!keys.ok()) return keys.status();
   log_.emplace(etcd_.get(), *std::move(keys), config_->cluster.log_bytes_max,
