@@ -95,6 +95,7 @@ TEST_CASE("each program loads the libraries that the table of licences says, and
       {"server", ProductBinary("nowcalls-server")},
       {"admin", ProductBinary("nowcalls-admin")},
       {"bench", ProductBinary("nowcalls-bench")},
+      {"etcd", ProductBinary("../lib/nowcalls/nowcalls-etcd.so")},
       {"library", std::string(BUILD_DIR) + "/src/libnowcalls.so"}};
   for (const auto& built : binaries) {
     const std::string& program = built.first;
