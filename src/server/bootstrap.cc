@@ -199,7 +199,8 @@ Status CheckIsNoMember(const ServerConfig& config) {
 }
 
 Status RunMember(const ServerConfig& config, const ConfigAgain& again, const ServeOptions& options,
-                 Premises* premises, std::unique_ptr<store::LedgerLock> lock) {
+                 Premises* premises, std::unique_ptr<store::LedgerLock> lock,
+                 const std::function<void()>& ready) {
   MemberLife life(&config, &again, &options, premises,
                   [&](std::unique_ptr<store::LedgerLock> of_ledger,
                       const std::optional<ledger::Format>& format) {
@@ -207,7 +208,7 @@ Status RunMember(const ServerConfig& config, const ConfigAgain& again, const Ser
                     with.format = format;
                     return OpenStore(std::move(of_ledger), config, with);
                   });
-  const Status ended = life.Run(std::move(lock));
+  const Status ended = life.Run(std::move(lock), ready);
   if (ended.ok()) spdlog::info("closed in good order");
   return ended;
 }
@@ -222,7 +223,10 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   Premises premises(&config, &options);
   Result<std::unique_ptr<store::LedgerLock>> lock = premises.Enter();
   if (!lock.ok()) return lock.status();
-  if (config.cluster.on()) return RunMember(config, again, options, &premises, *std::move(lock));
+  if (config.cluster.on()) {
+    return RunMember(config, again, options, &premises, *std::move(lock),
+                     [&] { starting.reset(); });
+  }
   NOWCALLS_RETURN_IF_ERROR(CheckIsNoMember(config));
   // 2. Open, load, prove. Accept is the first call that may change an older ledger.
   auto store = OpenStore(*std::move(lock), config, options.store);

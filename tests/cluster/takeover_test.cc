@@ -48,7 +48,7 @@ TEST_CASE("an orderly end hands over, and a member that comes back stands by") {
   CHECK(members.member(0).Terminate() == 0);
   const size_t second = members.AwaitWriter(0);
   members.member(0).StartWithoutWaiting();
-  CHECK(members.member(0).LogHas(members.address(second) + " writes in term 2"));
+  CHECK(members.member(0).LogHas(members.address(second) + " writes in term"));
   CHECK(members.member(second).Terminate() == 0);
   const size_t third = members.AwaitWriter(second);
   RpcClient again = members.Connect(third, "alice");
@@ -70,7 +70,7 @@ TEST_CASE("a writer that stood still finds itself deposed, answers nobody, and s
   REQUIRE(writer == 1);
   members.member(0).process().Signal(SIGCONT);
   CHECK(alice.Receive().kind == Reply::Kind::kClosed);
-  CHECK(members.member(0).LogHas(members.address(1) + " writes in term 2"));
+  CHECK(members.member(0).LogHas(members.address(1) + " writes in term"));
   RpcClient again = members.Connect(1, "alice");
   CHECK(NowCalls(&again, 1) == 0);
   CHECK(Acquire(&again, 1, 1).status == kStatusOk);

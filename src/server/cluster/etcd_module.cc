@@ -23,8 +23,8 @@ Result<ConnectEtcd> LoadEtcdModule() {
       (program.parent_path().parent_path() / "lib" / "nowcalls" / kName).string();
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
-    return Status::IoError("a member of a cluster needs " + path + ", which cannot be loaded: " +
-                           dlerror());
+    return Status::IoError("a member of a cluster needs " + path +
+                           ", which cannot be loaded: " + dlerror());
   }
   using Version = const char*();
   using Connect = cluster::Etcd*(const cluster::EtcdOptions*);

@@ -83,7 +83,8 @@ MemberLife::MemberLife(const ServerConfig* config, const ConfigAgain* again,
 
 MemberLife::~MemberLife() = default;
 
-Status MemberLife::Run(std::unique_ptr<store::LedgerLock> lock) {
+Status MemberLife::Run(std::unique_ptr<store::LedgerLock> lock,
+                       const std::function<void()>& ready) {
   signals_.emplace();
   NOWCALLS_RETURN_IF_ERROR(Connect());
   NOWCALLS_RETURN_IF_ERROR(AwaitEtcd());
@@ -92,6 +93,7 @@ Status MemberLife::Run(std::unique_ptr<store::LedgerLock> lock) {
   presence_.emplace(etcd_of_presence_.get(), &log_->txns().keys(),
                     member::Presence::Calls{.record = [this] { return Record(); },
                                             .members = [this](const auto& all) { Hear(all); }});
+  ready();
   while (!end_asked_) {
     const Result<std::optional<member::FreshClaim>> claim = StandBy();
     if (!claim.ok()) return claim.status();

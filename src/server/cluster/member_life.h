@@ -44,8 +44,9 @@ class MemberLife {
              Premises* premises, OpenLedger open);
   ~MemberLife();
 
-  // Until a signal. kCorruption, kFailedPrecondition: what etcd has and the ledger do not fit.
-  Status Run(std::unique_ptr<store::LedgerLock> lock);
+  // Until a signal. `ready`: it stands by for the first time. kCorruption, kFailedPrecondition:
+  // what etcd has and the ledger do not fit.
+  Status Run(std::unique_ptr<store::LedgerLock> lock, const std::function<void()>& ready);
 
  private:
   Status Connect();
