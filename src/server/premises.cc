@@ -197,6 +197,15 @@ Status Premises::ReadSecurity() {
   return Status::Ok();
 }
 
+// A standby may have waited for months. Files that are wrong now change nothing.
+void Premises::ReadSecurityAgain() {
+  Status read = ReadSecurity();
+  if (read.ok() && web_ != nullptr && tls_ != nullptr) {
+    read = web_->SetCertificate(HttpsOf(*config_, *tls_));
+  }
+  if (!read.ok()) LogAt(Severity::kWarn, read.message() + "; that of before counts");
+}
+
 // HTTP answers also while the ledger is being loaded.
 Status Premises::StartWeb() {
   if (!config_->http && config_->sentinel.dashboard.host.empty()) return Status::Ok();
@@ -227,9 +236,9 @@ Status Premises::StartWeb() {
 }
 
 Result<Ended> Premises::Serve(Served served) {
-  // Of a writer that was deposed before: files may have changed since.
+  if (served.claim.on()) ReadSecurityAgain();
+  // Of a writer that was deposed before.
   if (holds_.empty()) {
-    NOWCALLS_RETURN_IF_ERROR(ReadSecurity());
     NOWCALLS_RETURN_IF_ERROR(TakeAddresses(config_->listen, &holds_));
     NOWCALLS_RETURN_IF_ERROR(port_file_.Prepare());
   }

@@ -62,6 +62,7 @@ class Premises {
 
  private:
   Status ReadSecurity();
+  void ReadSecurityAgain();
   Status StartWeb();
   Status LetIn(Server* server, recovery::RecoveredLedger* ledger, const ledger::Clock& clock,
                int64_t began_ms);

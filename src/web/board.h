@@ -53,9 +53,19 @@ struct Board {
   // BoottimeMs by which the loop turns again, unless it stands still; 0: not yet.
   std::atomic<int64_t> turns_by_ms{0};
   std::atomic<int64_t> commit_since_ms{0};  // BoottimeMs; 0: no commit is under way.
-  TimeHistogram commits;                    // Each commit, from its beginning to the disk.
-  TimeHistogram turns;                      // Each turn of the loop, without its sleep.
+  // Of a member of a cluster; a term of 0: this server is none.
+  std::atomic<uint64_t> cluster_term{0};       // Of the last writer that it knows of.
+  std::atomic<uint64_t> cluster_lag{0};        // Batches that the log has and its tables lack.
+  std::atomic<uint64_t> cluster_members{0};    // Those that live.
+  std::atomic<uint64_t> cluster_log_bytes{0};  // While it writes.
+  TimeHistogram commits;                       // Each commit, from its beginning to the disk.
+  TimeHistogram turns;                         // Each turn of the loop, without its sleep.
 };
+
+inline bool IsWriter(const Board& board) {
+  const auto phase = board.phase.load(std::memory_order_acquire);
+  return phase == Board::Phase::kServing || phase == Board::Phase::kEnding;
+}
 
 }  // namespace nowcalls::web
 

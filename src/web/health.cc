@@ -24,9 +24,15 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
     problems->push_back("a commit has not ended for " + std::to_string(commit_ms) +
                         " ms: look at the ledger's disk");
   }
-  return {{"phase", Board::PhaseName(phase)},
-          {"loop_late_ms", late_ms},
-          {"commit_under_way_ms", commit_ms}};
+  Json facts = {{"phase", Board::PhaseName(phase)},
+                {"loop_late_ms", late_ms},
+                {"commit_under_way_ms", commit_ms}};
+  if (const uint64_t term = board.cluster_term.load(std::memory_order_relaxed); term > 0) {
+    facts["role"] = IsWriter(board) ? "writer" : "standby";
+    facts["term"] = term;
+    facts["lag_batches"] = board.cluster_lag.load(std::memory_order_relaxed);
+  }
+  return facts;
 }
 
 Response Told(const Json& facts, const Json& problems) {

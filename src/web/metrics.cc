@@ -164,6 +164,24 @@ void WriteBoard(const Board& board, const Snapshot& snapshot, MetricWriter* writ
   writer->Sample({}, uint64_t{snapshot.problem.empty()});
 }
 
+void WriteCluster(const Board& board, MetricWriter* writer) {
+  const uint64_t term = board.cluster_term.load(std::memory_order_relaxed);
+  if (term == 0) return;
+  const auto gauge = [&](std::string_view name, std::string_view help, uint64_t value) {
+    writer->Family(name, MetricType::kGauge, help);
+    writer->Sample({}, value);
+  };
+  gauge("nowcalls_cluster_writer", "Whether this member of the cluster serves.",
+        uint64_t{IsWriter(board)});
+  gauge("nowcalls_cluster_term", "Term of the last writer that this member knows of.", term);
+  gauge("nowcalls_cluster_lag_batches", "Batches that the log has and this member lacks.",
+        board.cluster_lag.load(std::memory_order_relaxed));
+  gauge("nowcalls_cluster_members", "Members that live.",
+        board.cluster_members.load(std::memory_order_relaxed));
+  gauge("nowcalls_cluster_log_bytes", "Bytes of the log in etcd; 0 on a standby.",
+        board.cluster_log_bytes.load(std::memory_order_relaxed));
+}
+
 // What a scrape keeps while its reader takes it.
 struct Scrape {
   Scrape(MetricFormat format, int64_t ledger_ms) : writer(format), flows(ledger_ms) {}
@@ -217,6 +235,7 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
   const MetricFormat format = FormatFor(request.accept);
   auto scrape = std::make_shared<Scrape>(format, snapshot->ledger_ms);
   WriteBoard(board, *snapshot, &scrape->writer);
+  WriteCluster(board, &scrape->writer);
   scrape->writer.Family("nowcalls_http_wrong_secrets", MetricType::kCounter,
                         "Requests by HTTP that showed a wrong name or secret.");
   scrape->writer.Sample({}, wrong_secrets);

@@ -276,6 +276,7 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
     if (claim.ok()) {
       TellTrouble(Status::Ok());
       NoteMember(follower_->identity());
+      ShowPlace();
       if (*claim) return claim;
       TellWriter();
     } else if (follower_->needs() == member::Part::kEnter) {
@@ -299,6 +300,7 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
 // Ok also when another member was quicker.
 Status MemberLife::TakeOver(const member::FreshClaim& claim) {
   premises_->board()->phase.store(web::Board::Phase::kLoading, std::memory_order_release);
+  premises_->board()->cluster_term.store(claim.held.claim.term, std::memory_order_relaxed);
   const std::string term = std::to_string(claim.held.claim.term);
   TellRole("takes over in term " + term);
   const member::ClaimKeeper keeper(
@@ -396,6 +398,15 @@ void MemberLife::TellWriter() {
   TellRole("stands by: " + writer->address + " writes in term " + std::to_string(writer->term));
 }
 
+// On the board, for HTTP.
+void MemberLife::ShowPlace() {
+  web::Board* const board = premises_->board();
+  const std::optional<cluster::Lineage>& lineage = log_->view().lineage;
+  board->cluster_term.store(lineage ? lineage->term : 0, std::memory_order_relaxed);
+  board->cluster_lag.store(follower_->lag(), std::memory_order_relaxed);
+  board->cluster_log_bytes.store(0, std::memory_order_relaxed);
+}
+
 // Once for each role.
 void MemberLife::TellRole(const std::string& role) {
   if (role_ == role) return;
@@ -428,7 +439,9 @@ std::optional<cluster::MemberRecord> MemberLife::Record() const {
 
 // The log may forget what all have on disk.
 void MemberLife::Hear(const std::vector<cluster::MemberRecord>& members) {
+  premises_->board()->cluster_members.store(members.size(), std::memory_order_relaxed);
   if (!leads_ || members.empty()) return;
+  premises_->board()->cluster_log_bytes.store(log_->bytes(), std::memory_order_relaxed);
   uint64_t synced = UINT64_MAX;
   for (const cluster::MemberRecord& member : members) synced = std::min(synced, member.synced);
   (void)log_->Trim(synced).ok();

@@ -65,6 +65,7 @@ class MemberLife {
   Status Follow(int64_t seal_ms);
   Status SyncSometimes();
   void NoteMember(const std::optional<member::Identity>& identity);
+  void ShowPlace();
   void TellWriter();
   void TellRole(const std::string& role);
   void TellTrouble(const Status& trouble);

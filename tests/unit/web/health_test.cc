@@ -53,4 +53,21 @@ TEST_CASE("a loop that stands still, and a commit that hangs, are told") {
   CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 200);
 }
 
+TEST_CASE("a member of a cluster tells its role, and is ready as the writer alone") {
+  Board board;
+  CHECK_FALSE(BodyOf(AnswerHealth(board, kNow)).contains("role"));
+  board.phase = Board::Phase::kStandby;
+  board.cluster_term = 7;
+  board.cluster_lag = 3;
+  const Response standby = AnswerHealth(board, kNow);
+  CHECK(standby.status == 200);
+  CHECK(BodyOf(standby)["role"] == "standby");
+  CHECK(BodyOf(standby)["term"] == 7);
+  CHECK(BodyOf(standby)["lag_batches"] == 3);
+  CHECK(AnswerReady(board, kNow).status == 503);
+  board.phase = Board::Phase::kServing;
+  CHECK(BodyOf(AnswerReady(board, kNow))["role"] == "writer");
+  CHECK(AnswerReady(board, kNow).status == 200);
+}
+
 }  // namespace nowcalls::web
