@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using testing::RpcClient;
 
 // Longer than a takeover and a dump: what is gone in the dump was gone when the writer began.
-constexpr int64_t kRestartGraceMs = 10'000;
+constexpr int64_t kRestartGraceMs = 60'000;
 constexpr size_t kMembers = 3;
 constexpr int kLogsKept = 20;
 
