@@ -55,7 +55,7 @@ class LiveTest(PageTest):
             (waiter,) = self.browser.table("Waiters")
             self.assertEqual(waiter[0:3], ["1", "second", "1"])
             self.assertEqual([row[0] for row in self.browser.table("Holders")], ["first"])
-            self.assertTrue(self.browser.figure("waiting").startswith("1, "))
+            self.soon(lambda: self.browser.figure("waiting").startswith("1, "))
         got.wait(20)
         self.soon(lambda: [row[0] for row in self.browser.table("Holders")] == ["second"])
         self.assertEqual(self.browser.table("Waiters"), [])
