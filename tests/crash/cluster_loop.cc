@@ -141,6 +141,17 @@ class ClusterLoop {
     return writer;
   }
 
+  // How often a member has begun to serve.
+  size_t Lives() const {
+    size_t lives = 0;
+    for (const auto& member : members_) {
+      const std::string log = member->log();
+      for (size_t at = 0; (at = log.find(" serves in term", at)) != std::string::npos; ++at)
+        ++lives;
+    }
+    return lives;
+  }
+
   void OneCycle() {
     ++result_.cycles;
     fs::create_directories(LogDir(result_.cycles));
@@ -162,15 +173,21 @@ class ClusterLoop {
     SleepUpTo(1'000);
     signals.ending = true;
     began_us_ = BoottimeUs();
+    const size_t lives = Lives();
     Do(end, before);
     writer_ = AwaitWriter();
+    // The writer went on, or not: a cycle is one life.
+    if (writer_ && Lives() == lives) {
+      members_[before]->Kill9();
+      writer_ = AwaitWriter();
+    }
     signals.stop = true;
     crew_.Join();
     for (const std::string& problem : crew_.Problems()) Violate(problem);
     if (!writer_) return;
     Judge(&cycle);
     Repair(before);
-    ++result_.moments[NameOf(end) + (*writer_ == before ? ", which goes on" : "")];
+    ++result_.moments[NameOf(end)];
     AddToTally(cycle.history, &result_.tally);
     if (options_.progress) {
       options_.progress("cycle " + std::to_string(result_.cycles) + ": " + NameOf(end) + "; " +
