@@ -121,7 +121,7 @@ TEST_CASE("a slow request within its time is answered") {
 }
 
 TEST_CASE("an answer that is read piece by piece is cut off") {
-  constexpr size_t kBytes = 64 << 20;  // More than the buffers of the sockets take.
+  constexpr size_t kBytes = 16 << 20;  // More than the buffers of the sockets take.
   constexpr size_t kPiece = 4 << 10;
   // Long enough to begin the answer with sanitizers, too.
   const auto server = ServerOf(1000, std::string(kBytes, 'x'));
