@@ -80,7 +80,7 @@ class ClusterLoop {
         etcd_(3),
         checker_(RuleSets::Flows(), kRestartGraceMs),
         rules_(dir_ + "/rules.json"),
-        crew_(&prng_) {
+        crew_(&prng_, /*instances=*/false) {
     for (size_t i = 0; i < kMembers; ++i) {
       const std::string dir = dir_ + "/member-" + std::to_string(i);
       fs::create_directories(dir);

@@ -57,7 +57,7 @@ class CrashLoop {
         backup_(dir_),
         whitebox_(dir_),
         start_log_(dir_),
-        crew_(&prng_) {}
+        crew_(&prng_, /*instances=*/true) {}
 
   CrashLoopResult Run() {
     while (result_.violations.empty() && result_.cycles < options_.cycles) OneCycle();

@@ -9,14 +9,16 @@
 
 namespace nowcalls::crash {
 
-Crew::Crew(Prng* prng) : operator_(prng->Next()), frames_(prng->Next()) {
+Crew::Crew(Prng* prng, bool instances) : operator_(prng->Next()), frames_(prng->Next()) {
   std::vector<int64_t> flows = {1, 2, 3, 4, 5, kKeyedFlow, RuleSets::kRetiredFlow};
   for (int64_t i = 0; i < kKeys; ++i) flows.push_back(kFirstKeyLane + i);
   for (int i = 0; i < 5; ++i) {
     Add({.client_id = "client-" + std::to_string(i), .flow_ids = flows}, prng);
   }
   // Another process of the last one, with tokens of its own.
-  Add({.client_id = "client-4", .instance = uint64_t{1} << 62, .flow_ids = flows}, prng);
+  if (instances) {
+    Add({.client_id = "client-4", .instance = uint64_t{1} << 62, .flow_ids = flows}, prng);
+  }
   Add({.client_id = "mover", .name_space = RuleSets::kMoving, .flow_ids = {11, 12}}, prng);
   // Nobody can release what such a connection leaves behind, so it uses what ends by itself.
   for (int i = 0; i < 2; ++i) {

@@ -20,7 +20,9 @@ namespace nowcalls::crash {
 
 class Crew {
  public:
-  explicit Crew(Prng* prng);
+  // `instances`: two processes share a client id. Listings of a running server tell them apart only
+  // while both have a session.
+  Crew(Prng* prng, bool instances);
 
   // They work until their connection ends or `signals` says stop. `log_path`: of the log of a name.
   void Start(const std::string& address,
