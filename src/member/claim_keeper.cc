@@ -9,12 +9,23 @@
 #include "base/clock.h"
 
 namespace nowcalls::member {
+namespace {
+
+cluster::Lease Granted(const cluster::LeaseTime& lease, int64_t asked_ms) {
+  cluster::Lease granted;
+  granted.Renewed(asked_ms, lease.ttl_ms);
+  return granted;
+}
+
+}  // namespace
 
 ClaimKeeper::ClaimKeeper(cluster::Etcd* etcd, const cluster::LeaseTime& lease, int64_t asked_ms,
                          std::function<void(const std::string& why)> over)
-    : etcd_(etcd), lease_id_(lease.id), over_(std::move(over)) {
-  lease_.Renewed(asked_ms, lease.ttl_ms);
-  sure_until_ms_ = lease_.sure_until_ms();
+    : etcd_(etcd),
+      lease_id_(lease.id),
+      over_(std::move(over)),
+      lease_(Granted(lease, asked_ms)),
+      sure_until_ms_(lease_.sure_until_ms()) {
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), "nc-claim");
 }

@@ -208,7 +208,7 @@ Status RunMember(const ServerConfig& config, const ConfigAgain& again, const Ser
                     with.format = format;
                     return OpenStore(std::move(of_ledger), config, with);
                   });
-  const Status ended = life.Run(std::move(lock), ready);
+  Status ended = life.Run(std::move(lock), ready);
   if (ended.ok()) spdlog::info("closed in good order");
   return ended;
 }

@@ -260,7 +260,7 @@ Status MemberLife::CloseTables() {
     const std::lock_guard lock(mutex_);
     store_.reset();
   }
-  const Status closed = local_->Close();
+  Status closed = local_->Close();
   local_.reset();
   return closed;
 }

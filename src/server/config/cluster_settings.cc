@@ -39,7 +39,7 @@ Status ParseCluster(const std::vector<std::string>& values, ServerConfig* config
     rest.remove_prefix(comma + 1);
   }
   cluster.tls = tls;
-  cluster.prefix = std::string_view(values.front()).substr(slash);
+  cluster.prefix = values.front().substr(slash);
   return Status::Ok();
 }
 

@@ -54,7 +54,7 @@ class Member {
     claim = **step;
     return true;
   }
-  cluster::Fate Settle() {
+  cluster::Fate Settle() const {
     const Result<cluster::Fate> fate = follower->Settle();
     REQUIRE_MESSAGE(fate.ok(), fate.status().message());
     return *fate;
