@@ -1,5 +1,4 @@
-// The client as a module that a server loads when it is a member of a cluster: gRPC costs each
-// process that is linked with it 50 ms and 10 MB, and takes descriptors before main begins.
+// The client as a module, which a server loads when it is a member of a cluster (README.md).
 #include "cluster/etcd.h"
 #include "etcd/client.h"
 #include "nowcalls/export.h"

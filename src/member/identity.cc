@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/os_error.h"
+#include "store/disk/file_copy.h"
 
 namespace nowcalls::member {
 namespace {
@@ -20,32 +20,6 @@ constexpr size_t kFileBytesMax = 4'096;
 constexpr size_t kMemberDigits = 8;
 
 std::string PathIn(const std::string& data_dir) { return data_dir + "/" + kIdentityFile; }
-
-class OpenFile {
- public:
-  OpenFile(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  ~OpenFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-
-  bool ok() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
-Status WriteSynced(const std::string& path, const std::string& text) {
-  const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-  if (!file.ok()) return OsError("write", path);
-  const ssize_t written = write(file.fd(), text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size()) || fsync(file.fd()) != 0) {
-    return OsError("write", path);
-  }
-  return {};
-}
 
 // Nothing of the cluster has gone into the log before `first`.
 bool LogIsWhole(const cluster::LogView& view) {
@@ -80,11 +54,16 @@ Result<Identity> JoinCluster(const std::string& data_dir, const std::string& clu
 
 Result<std::optional<Identity>> ReadIdentity(const std::string& data_dir) {
   const std::string path = PathIn(data_dir);
-  const OpenFile file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (!file.ok() && errno == ENOENT) return std::optional<Identity>();
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0 && errno == ENOENT) return std::optional<Identity>();
   std::string text(kFileBytesMax, '\0');
-  const ssize_t size = file.ok() ? read(file.fd(), text.data(), text.size()) : -1;
-  if (size < 0) return OsError("read", path);
+  const ssize_t size = fd < 0 ? -1 : read(fd, text.data(), text.size());
+  if (size < 0) {
+    Status failed = OsError("read", path);
+    if (fd >= 0) close(fd);
+    return failed;
+  }
+  close(fd);
   text.resize(static_cast<size_t>(size));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const auto has = [&](const char* name, Json::value_t type) {
@@ -102,13 +81,7 @@ Result<std::optional<Identity>> ReadIdentity(const std::string& data_dir) {
 Status WriteIdentity(const std::string& data_dir, const Identity& identity) {
   const Json json = {
       {"member", identity.member}, {"cluster", identity.cluster}, {"joined", identity.joined}};
-  const std::string path = PathIn(data_dir);
-  const std::string fresh = path + ".new";
-  NOWCALLS_RETURN_IF_ERROR(WriteSynced(fresh, json.dump(2) + "\n"));
-  if (rename(fresh.c_str(), path.c_str()) != 0) return OsError("replace", path);
-  const OpenFile dir(data_dir, O_RDONLY | O_DIRECTORY);
-  if (!dir.ok() || fsync(dir.fd()) != 0) return OsError("sync directory", data_dir);
-  return {};
+  return store::ReplaceFile(PathIn(data_dir), json.dump(2) + "\n");
 }
 
 Result<Part> DecidePart(const std::optional<Identity>& identity, uint64_t applied,

@@ -143,9 +143,19 @@ Status Server::BeginBackup(const engine::BackupJob& job) {
   if (copies_.busy(BoottimeMs())) {
     return Status::ResourceExhausted("another member takes the last copy");
   }
+  copies_.Keep(BoottimeMs());
   engine::BackupJob copy = job;
   copy.to = copies_.dir();
   return backups_.Begin(&loop_, copy);
+}
+
+void Server::LookAtCopies() {
+  const int64_t now_ms = BoottimeMs();
+  if (backups_.busy()) {
+    copies_.Keep(now_ms);
+  } else if (!turn_.ending()) {
+    copies_.DropUnused(&loop_, now_ms);
+  }
 }
 
 Result<std::string_view> Server::ReadCopy(std::string_view file, uint64_t offset) {
@@ -169,6 +179,7 @@ void Server::DoTurn() {
   ReportNoRing();
   service_.Alive(now);
   commits_.ReportHanging(now);
+  if (claim_.on()) LookAtCopies();
 
   // 3. Decide, commit, reply.
   const int64_t sleep_ms = turn_.Run();

@@ -134,6 +134,7 @@ class Server final : public engine::Driver, private node::Io {
   void OnSignal(int signal);
   void OnConfigRead(const Result<Invocation>& read, bool asked);
   void LookAtClaim();
+  void LookAtCopies();
   void BeginEnd();
   void StopWatching();
   void CloseHandles();

@@ -11,6 +11,7 @@
 #include "cluster/members.h"
 #include "etcd/client.h"
 #include "integration/calls.h"
+#include "support/certificates.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 
@@ -160,6 +161,40 @@ TEST_CASE("a member without the ledger takes a copy of it, and then takes over")
   RpcClient again = members.Connect(members.AwaitWriter(0), "alice");
   CHECK(NowCalls(&again, 1) == 2);
   CHECK(Release(&again, grant.token_id) == kStatusReleaseOk);
+}
+
+// The rights come from a file; the members are let in by what etcd tells them.
+TEST_CASE("with TLS and an access file a member takes its copy by the members' secret") {
+  const TempDir dir;
+  const Authority authority("authority");
+  const auto files =
+      WriteCertificate(dir.path(), "member",
+                       authority.Issue({.common_name = "member", .names = {{'I', "127.0.0.1"}}}));
+  WriteStringToFile(dir.Sub("ca.pem"), authority.certificate());
+  const std::string access = dir.Sub("access.toml");
+  const Finished added = RunProgram({ProductBinary("nowcalls-admin"), "access", "add", "ann",
+                                     "--role", "administrator", "--access", access});
+  REQUIRE(added.exit_code == 0);
+  Members members(2, {"--tls-cert", files.certificate, "--tls-key", files.key, "--access", access,
+                      "--cluster-peer-ca", dir.Sub("ca.pem")});
+  // A ledger of its own makes the second member need a copy.
+  ServerProcess& first = members.member(0);
+  const std::vector<std::string> of_cluster = std::exchange(first.options().arguments, {});
+  first.Start();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  Acquire(&alice, 1, 2);
+  CHECK(first.Terminate() == 0);
+  first.options().arguments = of_cluster;
+  first.Start();
+  RpcClient nobody(members.address(0));
+  CHECK(nobody.Call("copy").error_name == "PERMISSION");
+  members.member(1).StartWithoutWaiting();
+  CHECK(members.member(1).LogHas(members.address(1) + " stands by: "));
+  CHECK(Contains(first.log(), "administrator 127.0.0.1:"));
+  // No secret is in the log.
+  CHECK_FALSE(Contains(members.Logs(), "secret"));
+  CHECK(members.member(1).Terminate() == 0);
 }
 
 TEST_CASE("a member that was left behind by the log takes a copy, whoever else lives") {

@@ -50,10 +50,30 @@ void CopyShelf::Close() {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
 }
 
+void CopyShelf::DropUnused(uv_loop_t* loop, int64_t now_ms) {
+  if (used_ms_ == 0 || dropping_ || now_ms - used_ms_ < kKeptMsMax) return;
+  Close();
+  used_ms_ = 0;
+  dropping_ = true;
+  work_.data = this;
+  uv_queue_work(
+      loop, &work_,
+      [](uv_work_t* work) {
+        std::error_code ignored;  // The next copy tries again, and tells.
+        std::filesystem::remove_all(
+            std::filesystem::path(static_cast<CopyShelf*>(work->data)->dir_).parent_path(),
+            ignored);
+      },
+      [](uv_work_t* work, int) { static_cast<CopyShelf*>(work->data)->dropping_ = false; });
+}
+
 // A loop does not wait for a disk: what is not in memory is asked for, and read another time.
 Result<std::string_view> CopyShelf::Read(std::string_view file, uint64_t offset, int64_t now_ms) {
+  // -1 would mean the file's own position.
+  if (offset > INT64_MAX) return Status::InvalidArgument("no file has so many bytes");
   NOWCALLS_RETURN_IF_ERROR(Open(file));
   read_ms_ = now_ms;
+  used_ms_ = now_ms;
   piece_.resize(kPieceBytesMax);
   const iovec piece{.iov_base = piece_.data(), .iov_len = piece_.size()};
   const auto at = static_cast<off_t>(offset);

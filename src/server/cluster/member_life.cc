@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +17,7 @@
 #include "server/cluster/etcd_module.h"
 #include "server/cluster/standby_signals.h"
 #include "server/config/cluster_settings.h"
+#include "server/config/files.h"
 #include "server/log/logging.h"
 #include "server/rules/rule_files.h"
 #include "server/service_manager.h"
@@ -31,17 +30,20 @@ namespace {
 constexpr int64_t kPollMs = 50;
 constexpr int64_t kSyncEveryMs = 1'000;
 constexpr int64_t kCopyPauseMs = 1'000;
+constexpr int64_t kCopyAgainMs = 5'000;
+constexpr char kDropped[] = "dropped";  // A ledger on its way out.
 // The lease must survive a request that hangs, and another one.
 constexpr int64_t kClaimAnswerMsMax = 400;
 constexpr int64_t kAnswerMsMax = 1'000;
 constexpr int kResignAttempts = 2;
+constexpr size_t kPemBytesMax = 1024 * 1024;
 
 Status ReadFile(const std::string& setting, const std::string& path, std::string* text) {
   if (path.empty()) return {};
-  std::ifstream file(path, std::ios::binary);
-  text->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  if (file.good() || file.eof()) return {};
-  return Status::InvalidArgument(setting + ": cannot read " + path);
+  Result<std::string> read = ReadWholeFile(path, kPemBytesMax);
+  if (!read.ok()) return Status::InvalidArgument(setting + ": " + read.status().message());
+  *text = *std::move(read);
+  return {};
 }
 
 Result<cluster::EtcdOptions> EtcdOf(const ClusterChoice& choice) {
@@ -55,6 +57,12 @@ Result<cluster::EtcdOptions> EtcdOf(const ClusterChoice& choice) {
   options.password.resize(
       std::min(options.password.size(), options.password.find_first_of("\r\n")));
   return options;
+}
+
+Status RemoveAll(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  return error ? Status::IoError("cannot remove " + path + ": " + error.message()) : Status::Ok();
 }
 
 // Whether it may help to ask etcd again.
@@ -86,6 +94,10 @@ MemberLife::~MemberLife() = default;
 Status MemberLife::Run(std::unique_ptr<store::LedgerLock> lock,
                        const std::function<void()>& ready) {
   signals_.emplace();
+  // What a crash in the middle of a copy left.
+  for (const char* const left : {kDropped, "incoming", "copies"}) {
+    NOWCALLS_RETURN_IF_ERROR(RemoveAll(config_->data_dir + "/" + left));
+  }
   NOWCALLS_RETURN_IF_ERROR(Connect());
   NOWCALLS_RETURN_IF_ERROR(AwaitEtcd());
   if (StandbySignals::end_asked()) return {};
@@ -186,10 +198,7 @@ Status MemberLife::Follow(int64_t seal_ms) {
 Status MemberLife::MakeTablesAnew() {
   lineage_ = log_->view().lineage;
   NOWCALLS_RETURN_IF_ERROR(CloseTables());
-  const std::string dir = store::LedgerDir(config_->data_dir);
-  std::error_code error;
-  std::filesystem::remove_all(dir, error);
-  if (error) return Status::IoError("cannot remove " + dir + ": " + error.message());
+  NOWCALLS_RETURN_IF_ERROR(DropLedger());
   auto lock = store::LedgerLock::Take(config_->data_dir);
   if (!lock.ok()) return lock.status();
   return OpenTables(*std::move(lock));
@@ -211,13 +220,15 @@ Status MemberLife::TakeOverCopy() {
   promised_ = view.end();
   NoteMember(*identity);
   CopySourceAddress from{.address = view.writer->address};
-  from.security.secret = view.lineage->secret;
   from.security.tls.on = !config_->tls.certificate.empty();
+  // Without an access file a writer asks nobody, and a secret does not travel in the clear.
+  if (!config_->access_file.empty()) from.security.secret = view.lineage->secret;
   from.security.tls.ca = config_->cluster.peer_ca_file;
   const Result<backup::Manifest> taken = TakeCopy(from, config_->data_dir, StandbySignals::Pause);
   TellTrouble(taken.status().code() == StatusCode::kUnavailable ? taken.status() : Status::Ok());
   if (taken.status().code() == StatusCode::kUnavailable) {
-    StandbySignals::Pause(kCopyPauseMs);
+    // A writer that fails has read its whole ledger for it.
+    StandbySignals::Pause(kCopyAgainMs);
     return {};
   }
   if (!taken.ok()) return taken.status();
@@ -237,18 +248,29 @@ Status MemberLife::CheckCopy(const backup::Manifest& manifest) const {
                             found.CountsText());
 }
 
-// The old ledger goes first. A crash behind that leaves none, and the next start takes a copy.
+// A crash behind the rename leaves no ledger instead of a part of one.
+Status MemberLife::DropLedger() {
+  const std::string ledger = store::LedgerDir(config_->data_dir);
+  const std::string dropped = config_->data_dir + "/" + kDropped;
+  NOWCALLS_RETURN_IF_ERROR(RemoveAll(dropped));
+  std::error_code error;
+  std::filesystem::rename(ledger, dropped, error);
+  if (error) return Status::IoError("cannot rename " + ledger + ": " + error.message());
+  NOWCALLS_RETURN_IF_ERROR(store::SyncDir(config_->data_dir));
+  return RemoveAll(dropped);
+}
+
+// The old ledger goes first: should a crash leave none, the next start takes a copy.
 Status MemberLife::ReplaceLedger() {
   const std::string incoming = IncomingDir(config_->data_dir);
   const std::string ledger = store::LedgerDir(config_->data_dir);
   NOWCALLS_RETURN_IF_ERROR(CloseTables());
+  NOWCALLS_RETURN_IF_ERROR(DropLedger());
   std::error_code error;
-  std::filesystem::remove_all(ledger, error);
-  if (error) return Status::IoError("cannot remove " + ledger + ": " + error.message());
   std::filesystem::rename(store::LedgerDir(incoming), ledger, error);
   if (error) return Status::IoError("cannot rename " + incoming + ": " + error.message());
   NOWCALLS_RETURN_IF_ERROR(store::SyncDir(config_->data_dir));
-  std::filesystem::remove_all(incoming, error);
+  NOWCALLS_RETURN_IF_ERROR(RemoveAll(incoming));
   auto lock = store::LedgerLock::Take(config_->data_dir);
   if (!lock.ok()) return lock.status();
   return OpenTables(*std::move(lock));
@@ -272,6 +294,7 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
   service.Ready();
   while (!StandbySignals::end_asked()) {
     service.Alive(Instant{BoottimeMs()});
+    const uint64_t before = store_->applied();
     Result<std::optional<member::FreshClaim>> claim = follower_->Step();
     if (claim.ok()) {
       TellTrouble(Status::Ok());
@@ -291,7 +314,8 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
       TellTrouble(claim.status());
     }
     NOWCALLS_RETURN_IF_ERROR(SyncSometimes());
-    if (!claim.ok() || follower_->lag() == 0) StandbySignals::Pause(kPollMs);
+    const bool goes_on = claim.ok() && follower_->lag() > 0 && store_->applied() > before;
+    if (!goes_on) StandbySignals::Pause(kPollMs);
   }
   service.Stopping();
   return std::optional<member::FreshClaim>();

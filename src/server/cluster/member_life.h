@@ -56,6 +56,7 @@ class MemberLife {
   Status MakeTablesAnew();
   Status TakeOverCopy();
   Status CheckCopy(const backup::Manifest& manifest) const;
+  Status DropLedger();
   Status ReplaceLedger();
   Result<std::optional<member::FreshClaim>> StandBy();
   Status TakeOver(const member::FreshClaim& claim);

@@ -8,17 +8,25 @@
 #include <climits>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/exit_codes.h"
 
 namespace nowcalls::server {
 namespace {
 
 // Of the process, as signals are.
 volatile std::sig_atomic_t end_was_asked = 0;
+volatile std::sig_atomic_t asked_s = 0;  // When, by CLOCK_MONOTONIC.
 int wake_fd = -1;
 
 void OnSignal(int signal) {
   // A standby reads its files when it begins to serve, so SIGHUP asks for nothing.
   if (signal == SIGHUP) return;
+  // A copy may take minutes, and a kill loses nothing: a second signal, as at a server, exits. One
+  // that repeats at once is one signal.
+  const int64_t now_s = MonotonicNs() / 1'000'000'000;
+  if (end_was_asked != 0 && now_s > asked_s + 1) _exit(kExitFailure);
+  if (end_was_asked == 0) asked_s = static_cast<std::sig_atomic_t>(now_s);
   end_was_asked = 1;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_fd, &one, sizeof(one));
