@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cluster/claimed_log.h"
-#include "cluster/members.h"
+#include "support/members.h"
 #include "etcd/client.h"
 #include "integration/calls.h"
 #include "support/certificates.h"

@@ -74,11 +74,23 @@ TEST_CASE("whatever ends the time of a writer, the next one has all that was ans
   CHECK(result.acknowledged > 1'000);
 }
 
-TEST_CASE("the demo takes no arguments, and says so before it begins") {
+TEST_CASE("the demo holds, of one server and of a cluster") {
+  const std::string demo = std::string(NOWCALLS_TEST_BIN_DIR) + "/nowcalls-demo";
+  for (const bool cluster : {false, true}) {
+    std::vector<std::string> command = {demo};
+    if (cluster) command.emplace_back("--cluster");
+    const testing::Finished shown = testing::RunProgram(command);
+    CAPTURE(shown.out);
+    CAPTURE(shown.err);
+    CHECK(shown.exit_code == 0);
+  }
+}
+
+TEST_CASE("the demo refuses what it does not know before it begins") {
   const std::string demo = std::string(NOWCALLS_TEST_BIN_DIR) + "/nowcalls-demo";
   const testing::Finished help = testing::RunProgram({demo, "--help"});
   CHECK(help.exit_code == 0);
-  CHECK(help.out.starts_with("usage: nowcalls-demo\n"));
+  CHECK(help.out.starts_with("usage: nowcalls-demo [--cluster]\n"));
   const testing::Finished wrong = testing::RunProgram({demo, "--fast"});
   CHECK(wrong.exit_code == 64);
   CHECK(wrong.err.starts_with("nowcalls-demo: '--fast' is no argument of the demo\nusage: "));

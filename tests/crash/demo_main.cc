@@ -1,4 +1,5 @@
-// nowcalls-demo: kill -9 of a server with tokens out, told so that an operator can follow it.
+// nowcalls-demo: kill -9 of a server with tokens out, or of a cluster's writer, told so that an
+// operator can follow it.
 //
 // It shows what it checks and checks what it shows; its exit code is 0 only if every check held.
 #include <chrono>
@@ -16,10 +17,11 @@
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "crash/checker.h"
+#include "crash/demo_stage.h"
 #include "crash/ledger_view.h"
 #include "crash/load_client.h"
 #include "support/admin.h"
-#include "support/server_process.h"
+#include "support/temp_dir.h"
 #include "test_paths.h"
 
 namespace nowcalls::crash {
@@ -58,7 +60,13 @@ struct FlowStory {
 
 class Demo {
  public:
-  Demo() : server_(dir_.path()) {}
+  explicit Demo(bool cluster) {
+    if (cluster) {
+      stage_ = std::make_unique<ClusterStage>();
+    } else {
+      stage_ = std::make_unique<SingleStage>(dir_.path());
+    }
+  }
   ~Demo() { JoinClients(); }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
@@ -68,8 +76,8 @@ class Demo {
     Load();
     Kill();
     if (!ok_) return false;
-    ReadLedgerOffline();
-    Restart();
+    ReadLeft();
+    Recover();
     ShowTable();
     ReleaseFromBefore();
     Finish();
@@ -90,18 +98,15 @@ class Demo {
 
   void Start() {
     const fs::path rules = NOWCALLS_SOURCE_DIR "/data/rules";
+    std::vector<std::string> arguments;
     for (const auto& file : fs::directory_iterator(rules)) {
       if (file.path().extension() != ".json") continue;
       namespaces_.insert(file.path().stem().string());
-      server_.options().arguments.emplace_back("--rules");
-      server_.options().arguments.push_back(file.path().stem().string() + "=" +
-                                            file.path().string());
+      arguments.emplace_back("--rules");
+      arguments.push_back(file.path().stem().string() + "=" + file.path().string());
     }
-    server_.Start();
-    Say("1. A server on " + server_.address() + " (process " +
-        std::to_string(server_.process().pid()) + "), rules from data/rules, ledger in " +
-        server_.data_dir());
-    for (const auto& row : testing::AdminRows(Source::Live(server_.address()), {"rules", "list"})) {
+    Say("1. " + stage_->Begin(arguments) + ", rules from data/rules.");
+    for (const auto& row : testing::AdminRows(Source::Live(stage_->address()), {"rules", "list"})) {
       // An acquire here names no value of a parameter, and expects a level.
       if (!row.contains("count") || row.contains("paramIdx")) continue;
       const Json& cluster = row.at("clusterConfig");
@@ -129,6 +134,7 @@ class Demo {
         options.name_space = name_space;
         options.flow_ids = flow_ids;
         options.request_ids = false;
+        options.short_holds = false;
         options.reconnects_per_10k = 0;
         clients_.push_back(std::make_unique<LoadClient>(std::move(options), RandomBits128()[0]));
       }
@@ -139,15 +145,15 @@ class Demo {
       const std::string log = dir_.Sub(client->client_id() + ".log");
       logs_.push_back(log);
       threads_.emplace_back(
-          [this, &client, log] { client->Run(server_.address(), log, &signals_); });
+          [this, &client, log] { client->Run(stage_->address(), log, &signals_); });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1'200));
   }
 
   void Kill() {
-    const bool was_running = server_.Running();
+    const bool was_running = stage_->Runs();
     signals_.ending = true;
-    server_.Kill9();
+    stage_->Kill();
     cycle_.dead_us = BoottimeUs();
     JoinClients();
     Say("3. kill -9 in mid-load.");
@@ -164,19 +170,23 @@ class Demo {
           "there was load, and the kill came in the middle of it");
   }
 
-  void ReadLedgerOffline() {
-    const auto source = Source::Offline(server_.data_dir());
+  void ReadLeft() {
+    const Source source = stage_->Left();
     cycle_.ledger = ReadLedger(source);
-    Say("4. nowcalls-admin dump --data-dir " + server_.data_dir() + " finds " +
+    Say("4. nowcalls-admin dump " + source.flag + " " + source.value + " finds " +
         std::to_string(cycle_.ledger.tokens.size()) + " tokens. The oldest:");
     const auto oldest = testing::RunAdmin(source, {"tokens", "--limit", "3", "--format", "table"});
     Say(oldest.out.substr(0, oldest.out.find_last_not_of('\n') + 1));
-    Check(testing::RunAdmin(source, {"verify"}).exit_code == 0, "nowcalls-admin verify exits 0");
+    if (source.flag == "--data-dir") Verify(source);
     const Violations violations = Checker(facts_, kRestartGraceMs).CheckCycle(cycle_);
     for (const auto& violation : violations) Say("  " + violation);
     Check(violations.empty(),
           "every acknowledged operation is in it, and nothing that nobody asked for");
     Reconcile();
+  }
+
+  void Verify(const Source& source) {
+    Check(testing::RunAdmin(source, {"verify"}).exit_code == 0, "nowcalls-admin verify exits 0");
   }
 
   // Sums up, flow by flow, what was acknowledged and what became of the unanswered requests.
@@ -207,15 +217,12 @@ class Demo {
     Check(explained, "tokens that are not in it had a release on the way");
   }
 
-  void Restart() {
-    const int64_t started_ms = BoottimeMs();
-    server_.Start();
-    Say("5. The server again, on the same ledger: it served after " +
-        std::to_string(BoottimeMs() - started_ms) + " ms.");
+  void Recover() {
+    Say("5. " + stage_->Recover());
     std::multiset<uint64_t> before;
     std::multiset<uint64_t> after;
     for (const auto& token : cycle_.ledger.tokens) before.insert(token.token_id);
-    const LedgerView live = ReadLedger(Source::Live(server_.address()));
+    const LedgerView live = ReadLedger(Source::Live(stage_->address()));
     for (const auto& token : live.tokens) after.insert(token.token_id);
     for (const auto& [flow_id, now_calls] : live.now_calls) flows_[flow_id].restarted = now_calls;
     Check(before == after, "it has the same " + std::to_string(after.size()) + " tokens");
@@ -248,7 +255,7 @@ class Demo {
     if (cycle_.ledger.tokens.empty()) return Check(false, "there is a token to release");
     const DumpedToken& token = cycle_.ledger.tokens.front();
     const std::string& name_space = flows_[token.flow_id].name_space;
-    RpcClient client(server_.address());
+    RpcClient client(stage_->address());
     const auto hello = client.Call("hello", {1, name_space, token.client_id});
     const std::string resumed = hello.ok() ? hello.result.at(3).dump() : hello.ToString();
     Say("7. Client " + token.client_id + " reconnects and finds its " + resumed +
@@ -266,13 +273,12 @@ class Demo {
 
   void Finish() {
     Say("8. SIGTERM.");
-    Check(server_.Terminate() == 0, "the server exits 0");
-    const auto source = Source::Offline(server_.data_dir());
-    Check(testing::RunAdmin(source, {"verify"}).exit_code == 0, "nowcalls-admin verify exits 0");
+    Check(stage_->End(), "each server exits 0");
+    for (const std::string& dir : stage_->data_dirs()) Verify(Source::Offline(dir));
   }
 
   testing::TempDir dir_;
-  testing::ServerProcess server_;
+  std::unique_ptr<DemoStage> stage_;
   std::set<std::string> namespaces_;
   std::map<int64_t, FlowStory> flows_;
   std::vector<FlowFacts> facts_;
@@ -288,19 +294,21 @@ class Demo {
 }  // namespace nowcalls::crash
 
 int main(int argc, char** argv) {
-  if (argc > 1) {
-    const bool help = argc == 2 && std::string_view(argv[1]) == "--help";
+  const std::string_view word = argc == 2 ? argv[1] : "";
+  if (argc > 1 && word != "--cluster") {
+    const bool help = word == "--help";
     if (!help) std::fprintf(stderr, "nowcalls-demo: '%s' is no argument of the demo\n", argv[1]);
     std::fprintf(help ? stdout : stderr,
-                 "usage: nowcalls-demo\n"
+                 "usage: nowcalls-demo [--cluster]\n"
                  "Kills a server with kill -9 under load, and shows that the counts before and "
-                 "after are the same.\nExit codes: 0 every check held; 1 one did not; 64 wrong "
-                 "usage.\n");
+                 "after are the same.\nWith --cluster it kills the writer of three servers on "
+                 "three etcds, and another goes on.\nExit codes: 0 every check held; 1 one did "
+                 "not; 64 wrong usage.\n");
     return help ? nowcalls::kExitOk : nowcalls::kExitUsage;
   }
   bool ok = false;
   try {
-    ok = nowcalls::crash::Demo().Run();
+    ok = nowcalls::crash::Demo(word == "--cluster").Run();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nowcalls-demo: %s\n", error.what());
   }

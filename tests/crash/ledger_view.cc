@@ -41,7 +41,7 @@ LedgerView ReadLedger(const testing::Source& source) {
   for (const auto& row : testing::AdminRows(source, {"stat"})) {
     const auto flow_id = row.at("flow_id").get<int64_t>();
     if (row.at("kind") == "value") {
-      AddKeys(source, &view);
+      if (flow_id == kKeyedFlow) AddKeys(source, &view);
       continue;
     }
     view.now_calls[flow_id] = row.at("now_calls").get<int64_t>();

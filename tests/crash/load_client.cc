@@ -171,7 +171,8 @@ LoadClient::Call LoadClient::DrawItems() {
   constexpr size_t kItemsMax = 4;
   std::vector<int64_t> flow_ids = options_.flow_ids;
   const size_t most = std::min(kItemsMax, flow_ids.size());
-  Call items(prng_.Below(5) == 0 ? static_cast<size_t>(prng_.Between(2, most)) : 1);
+  const bool group = most > 1 && prng_.Below(5) == 0;
+  Call items(group ? static_cast<size_t>(prng_.Between(2, static_cast<int64_t>(most))) : 1);
   for (Operation& item : items) {
     const auto at = flow_ids.begin() + static_cast<ptrdiff_t>(prng_.Below(flow_ids.size()));
     item.flow_id = *at;
@@ -189,7 +190,7 @@ void LoadClient::SendAcquire() {
     wanted_[next_request_].items = call;
     first.request_id = next_request_++;
   }
-  if (prng_.Below(4) == 0) first.wanted_ms = prng_.Between(20, 4'000);
+  if (options_.short_holds && prng_.Below(4) == 0) first.wanted_ms = prng_.Between(20, 4'000);
   const bool may_wait = options_.request_ids && waiting_ < kWaitingMax;
   if (may_wait && prng_.Below(8) == 0) first.wait_ms = prng_.Between(1, 150);
   Send(std::move(call));

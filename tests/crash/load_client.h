@@ -32,6 +32,7 @@ struct LoadOptions {
   std::vector<int64_t> flow_ids;     // Those it uses.
   size_t held_max = 40;              // About as many tokens as it holds at most.
   bool request_ids = true;           // And with them waits and cancels.
+  bool short_holds = true;           // Some tokens end by themselves.
   uint32_t reconnects_per_10k = 20;  // Of 10,000 requests, how many come behind a reconnect.
 };
 

@@ -1,4 +1,4 @@
-#include "cluster/members.h"
+#include "support/members.h"
 
 #include <sys/stat.h>
 
@@ -10,7 +10,18 @@
 namespace nowcalls::testing {
 
 Members::Members(size_t count, const std::vector<std::string>& arguments) {
-  const std::string url = "etcd://" + etcd_.address().ToString() + "/test";
+  etcd_.emplace();
+  Add(count, etcd_->address().ToString(), arguments);
+}
+
+Members::Members(size_t count, const std::string& endpoints,
+                 const std::vector<std::string>& arguments) {
+  Add(count, endpoints, arguments);
+}
+
+void Members::Add(size_t count, const std::string& endpoints,
+                  const std::vector<std::string>& arguments) {
+  const std::string url = "etcd://" + endpoints + "/test";
   for (size_t number = 0; number < count; ++number) {
     const std::string dir = dir_.Sub("member-" + std::to_string(number));
     mkdir(dir.c_str(), 0700);

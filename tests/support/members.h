@@ -1,11 +1,12 @@
-// Members: real servers that share the log of a real etcd.
+// Members: real servers that share the log of a real etcd, or of several.
 //
 // Thread: one at a time.
-#ifndef NOWCALLS_CLUSTER_MEMBERS_H_
-#define NOWCALLS_CLUSTER_MEMBERS_H_
+#ifndef NOWCALLS_SUPPORT_MEMBERS_H_
+#define NOWCALLS_SUPPORT_MEMBERS_H_
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ class Members {
  public:
   // So many, none of which runs yet. `arguments`: more of each.
   explicit Members(size_t count, const std::vector<std::string>& arguments = {});
+  // On etcds of the caller, "HOST:PORT,HOST:PORT".
+  Members(size_t count, const std::string& endpoints, const std::vector<std::string>& arguments);
 
-  EtcdProcess& etcd() { return etcd_; }
+  // REQUIRES: it has one of its own.
+  EtcdProcess& etcd() { return *etcd_; }
   ServerProcess& member(size_t number) { return *members_[number]; }
   size_t count() const { return members_.size(); }
   std::string address(size_t number) const;  // Also of one that stands by.
@@ -36,12 +40,14 @@ class Members {
   std::string Logs();
 
  private:
+  void Add(size_t count, const std::string& endpoints, const std::vector<std::string>& arguments);
+
   TempDir dir_;
-  EtcdProcess etcd_;
+  std::optional<EtcdProcess> etcd_;
   std::vector<uint16_t> ports_;
   std::vector<std::unique_ptr<ServerProcess>> members_;
 };
 
 }  // namespace nowcalls::testing
 
-#endif  // NOWCALLS_CLUSTER_MEMBERS_H_
+#endif  // NOWCALLS_SUPPORT_MEMBERS_H_
