@@ -263,7 +263,8 @@ class Parser {
            [this](const std::string& text) {
              options_.target = RequireValue("--target", ParseTarget(text));
            },
-           "nowcalls://HOST:PORT or redis://HOST:PORT [nowcalls://127.0.0.1:18730]")
+           "nowcalls://HOST:PORT, with commas those of a cluster, or redis://HOST:PORT "
+           "[nowcalls://127.0.0.1:18730]")
         ->type_name("URL");
     client::AddSecurityOptions(app, &security_);
     AddNumber<uint32_t>(app, "--connections", "N", "Connections [16]", 1, kConnectionsMax,

@@ -2,13 +2,16 @@
 
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/exit_codes.h"
 #include "base/text.h"
 #include "bench/load_loop.h"
 #include "bench/nowcalls_target.h"
 #include "bench/plan.h"
 #include "bench/process_usage.h"
+#include "bench/reachable_address.h"
 #include "bench/redis_target.h"
 #include "bench/report.h"
 #include "bench/status_line.h"
@@ -46,11 +49,21 @@ std::string RefusalCounts(const Recorder::Refusals& refusals) {
 
 // Of rules that could not be removed.
 std::string LeftBehind(const Options& options) {
-  const std::string server = " --server " + options.target.peer.ToString();
+  const std::string server = " --server " + options.target.Servers();
   return "nowcalls-bench: its rules may still be loaded: `nowcalls-admin rules sources" + server +
          "` shows the namespaces that have some, and `echo '[]' | nowcalls-admin rules load - "
          "--namespace " +
          TerminalText(options.name_space) + server + "` removes those of one\n";
+}
+
+// Members that stand by refuse connections. Which serves is asked once: a load ends with it.
+void PutServingFirst(TargetAddress* target) {
+  constexpr int64_t kTryMs = 2'000;
+  for (size_t tries = 0; tries < target->others.size(); ++tries) {
+    if (ReachableAddress(target->peer, BoottimeMs() + kTryMs).ok()) return;
+    target->others.push_back(std::exchange(target->peer, target->others.front()));
+    target->others.erase(target->others.begin());
+  }
 }
 
 int Measure(const Options& options, Target* target, const Streams& streams) {
@@ -107,7 +120,9 @@ Status Judge(const Options& options, const LoadResult& result) {
   return Status::FailedPrecondition("requests were answered with errors; see above");
 }
 
-int Run(const Options& options, const Streams& streams) {
+int Run(const Options& asked, const Streams& streams) {
+  Options options = asked;
+  PutServingFirst(&options.target);
   if (options.server_pid != 0) {
     // Before anything is loaded: a wrong pid would be noticed only in the report.
     const Result<ProcessUsage> server = ReadProcessUsage(options.server_pid);

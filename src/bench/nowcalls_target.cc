@@ -16,7 +16,7 @@ constexpr size_t kRulesPerNamespace = 256;
 constexpr double kTimeoutFactorMax = 1000;  // Servers have 2 to 3.
 
 Result<std::unique_ptr<client::BlockingClient>> Connect(const Options& options) {
-  return client::BlockingClient::Connect({.address = options.target.peer.ToString(),
+  return client::BlockingClient::Connect({.address = options.target.Servers(),
                                           .timeout_ms = kTimeoutMs,
                                           .security = options.security});
 }

@@ -1,6 +1,7 @@
 #include "bench/options.h"
 
 #include "base/text.h"
+#include "net/endpoint.h"
 
 namespace nowcalls::bench {
 namespace {
@@ -13,6 +14,12 @@ constexpr std::string_view kRedisScheme = "redis://";
 std::string TargetAddress::ToString() const {
   const std::string_view scheme = kind == TargetKind::kRedis ? kRedisScheme : kNowcallsScheme;
   return std::string(scheme) + peer.ToString();
+}
+
+std::string TargetAddress::Servers() const {
+  std::string all = peer.ToString();
+  for (const HostPort& other : others) all += "," + other.ToString();
+  return all;
 }
 
 std::string_view LanguageName(Language language) {
@@ -40,10 +47,17 @@ Result<TargetAddress> ParseTarget(std::string_view text) {
     return Status::InvalidArgument(Quoted(text) +
                                    " is neither nowcalls://HOST:PORT nor redis://HOST:PORT");
   }
-  const Result<HostPort> peer = ParseHostPort(rest);
-  if (!peer.ok()) return peer.status();
-  if (peer->port == 0) return Status::InvalidArgument("port 0 is no server's");
-  target.peer = *peer;
+  const Result<std::vector<net::Endpoint>> servers = net::ParseServers(rest);
+  if (!servers.ok()) return servers.status();
+  if (target.kind == TargetKind::kRedis && servers->size() > 1) {
+    return Status::InvalidArgument("several addresses are for a nowcalls:// target, a cluster");
+  }
+  for (const net::Endpoint& server : *servers) {
+    if (server.is_unix()) return Status::InvalidArgument(Quoted(rest) + " is no HOST:PORT");
+    target.others.push_back(server.tcp);
+  }
+  target.peer = target.others.front();
+  target.others.erase(target.others.begin());
   return target;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/host_port.h"
 #include "bench/flow_picker.h"
@@ -25,12 +26,15 @@ enum class Format : uint8_t { kTable, kJson };
 struct TargetAddress {
   TargetKind kind = TargetKind::kNowcalls;
   HostPort peer{"127.0.0.1", 18730};
+  std::vector<HostPort> others{};  // Members of a cluster, of which one serves.
 
-  // "redis://127.0.0.1:6379"
+  // "redis://127.0.0.1:6379", of the peer alone.
   std::string ToString() const;
+  // All of them, as net::ParseServers takes it.
+  std::string Servers() const;
 };
 
-// nowcalls://HOST:PORT or redis://HOST:PORT, port above 0; else kInvalidArgument.
+// nowcalls://HOST:PORT,HOST:PORT or redis://HOST:PORT, ports above 0; else kInvalidArgument.
 Result<TargetAddress> ParseTarget(std::string_view text);
 
 // As on the command line.

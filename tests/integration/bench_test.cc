@@ -246,6 +246,14 @@ TEST_CASE("nowcalls-bench says that nobody listens") {
   CHECK(run.err.find("is nowcalls-server running there?") != std::string::npos);
 }
 
+TEST_CASE("nowcalls-bench loads the one of several that listens") {
+  TestServer server;
+  const Finished run = RunBench({"--duration", "0.2", "--format", "table"},
+                                "nowcalls://127.0.0.1:1," + server.address());
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("nowcalls://" + server.address()) == 0);
+}
+
 TEST_CASE("nowcalls-bench does not take a namespace from its file") {
   TestServer server(nullptr,
                     {{"--rules", "shop=" NOWCALLS_SOURCE_DIR "/data/rules/shop.json"}, {}});

@@ -40,6 +40,17 @@ TEST_CASE("without options nowcalls-bench runs a closed loop against the default
   CHECK(Parse({}, true).options->format == Format::kTable);
 }
 
+TEST_CASE("the members of a cluster are a target, and servers of other kinds are not") {
+  const Options options = OptionsOf({"--target", "nowcalls://a:1,b:2,[::1]:3"});
+  CHECK(options.target.ToString() == "nowcalls://a:1");
+  CHECK(options.target.Servers() == "a:1,b:2,[::1]:3");
+  CHECK(ErrorOf({"--target", "redis://a:1,b:2"}) ==
+        "nowcalls-bench: --target: several addresses are for a nowcalls:// target, a cluster");
+  CHECK(ErrorOf({"--target", "nowcalls:///run/server.sock"}) ==
+        "nowcalls-bench: --target: '/run/server.sock' is no HOST:PORT");
+  CHECK(ErrorOf({"--target", "nowcalls://a:1,"}) != "");
+}
+
 TEST_CASE("all options of a load are read") {
   const Options options = OptionsOf({"--target",
                                      "redis://[::1]:6379",
