@@ -13,7 +13,9 @@ void Io::Abandon() { NOWCALLS_CHECK(false); }  // A log without a claim deposes 
 void Turn::OnDurable() {
   if (!engine_runs()) return;
   commit_began_.reset();
-  engine_->OnCommitDone(clock_->Now());
+  const Instant now = clock_->Now();
+  gathers_until_ = now + gather_ms_;
+  engine_->OnCommitDone(now);
 }
 
 Status Turn::OnScanned(const ledger::ScanResult& result) {
@@ -101,6 +103,7 @@ bool Turn::BeginCommit(bool at_once) {
   if (commit_began_.has_value()) return false;
   // The clock of now: an earlier commit of this turn may have taken long.
   const Instant now = clock_->Now();
+  if (now < gathers_until_ && !ending()) return false;
   const ledger::CommitBatch* batch = engine_->BeginCommit(clock_->Sample(), now);
   if (batch == nullptr) return false;
   commit_began_ = now;
@@ -136,6 +139,7 @@ Instant Turn::WakeAt(Instant now, bool hold) const {
     return engine_runs() && engine_->input_held() && !engine_->input_waits() ? now + kHeldPollMs
                                                                              : now;
   Instant wake = std::min(now + kSleepMsMax, io_->NextWork());
+  if (now < gathers_until_) wake = std::min(wake, gathers_until_);
   if (ending()) wake = std::min(wake, end_began_ + kEndMsMax);
   if (engine_runs()) wake = std::min(wake, engine_->NextDeadline());
   return wake;

@@ -55,9 +55,10 @@ class Io {
 
 class Turn {
  public:
-  // All outlive it.
-  Turn(engine::Engine* engine, const ledger::Clock* clock, Io* io)
-      : engine_(engine), clock_(clock), io_(io) {}
+  // All outlive it. `gather_ms`: for so long after a commit no batch is sealed, so that requests of
+  // those that were just answered are in the next one.
+  Turn(engine::Engine* engine, const ledger::Clock* clock, Io* io, int64_t gather_ms = 0)
+      : engine_(engine), clock_(clock), io_(io), gather_ms_(gather_ms) {}
 
   // Events, before the Run of their turn.
   void OnDurable();
@@ -92,11 +93,13 @@ class Turn {
   engine::Engine* const engine_;
   const ledger::Clock* const clock_;
   Io* const io_;
+  const int64_t gather_ms_;
 
   Phase phase_ = Phase::kLeading;
   Instant end_began_;
   CatchUp catch_up_;
   std::optional<Instant> commit_began_;  // Of the commit that is under way.
+  Instant gathers_until_;                // No batch is sealed before.
   bool scanning_ = false;
 };
 

@@ -20,7 +20,7 @@ using testing::HelloRequest;
 // A driver whose commits are durable when the test says so, and that writes down what it is asked.
 class TestNode : private Io, private ledger::Clock {
  public:
-  TestNode() {
+  explicit TestNode(int64_t gather_ms = 0) : turn(&harness.engine(), this, this, gather_ms) {
     connection = harness.Connect();
     harness.Call(connection, HelloRequest(1, "default", "a"));
   }
@@ -88,7 +88,7 @@ class TestNode : private Io, private ledger::Clock {
   bool reads_ = true;
 
  public:
-  Turn turn{&harness.engine(), this, this};
+  Turn turn;
 };
 
 TEST_CASE("a batch that is committed at once is answered in its turn") {
@@ -114,6 +114,29 @@ TEST_CASE("a reply leaves in the turn that hears of its batch, and no other batc
   CHECK(node.replies() == 1);
   CHECK(node.TakeAsked() == "commit-at-once ");  // Of both that came meanwhile.
   node.FinishCommit();
+  node.turn.Run();
+  CHECK(node.replies() == 2);
+}
+
+TEST_CASE("a node that gathers has the next requests of those that were answered in one batch") {
+  TestNode node(/*gather_ms=*/2);
+  node.Ask(2);
+  node.turn.Run();
+  node.Ask(3);
+  node.turn.Run();
+  node.FinishCommit();
+  REQUIRE(node.TakeAsked() == "commit-at-once ");
+  CHECK(node.turn.Run() == 2);
+  CHECK(node.replies() == 1);
+  node.harness.Sleep(1);
+  node.Ask(4);
+  CHECK(node.turn.Run() == 1);
+  CHECK(node.TakeAsked().empty());
+  node.harness.Sleep(1);
+  node.turn.Run();
+  CHECK(node.TakeAsked() == "commit-at-once ");
+  node.FinishCommit();
+  node.turn.End();  // An end does not gather.
   node.turn.Run();
   CHECK(node.replies() == 2);
 }
