@@ -36,6 +36,7 @@ constexpr int64_t kFillHoldMsDefault = 3'600'000;
 constexpr int64_t kBehindMsMax = 90'000;  // What the histograms can tell.
 // Of all connections together: 2 GB of memory.
 constexpr double kLanesMax = 50e6;
+constexpr uint32_t kReplicasMax = 100;
 constexpr size_t kSuffixBytesMax = 8;  // ".39", see bench/nowcalls_target.h.
 
 constexpr char kExamples[] =
@@ -127,6 +128,7 @@ std::string Contradiction(const Options& options) {
   if (redis && options.language == Language::kSentinel) {
     return "--protocol sentinel is for a nowcalls:// target";
   }
+  if (!redis && options.replicas > 0) return "--redis-replicas is for a redis:// target";
   if (options.keys > 0 && (redis || options.language != Language::kMessagePackRpc ||
                            options.operation != Operation::kAcquire)) {
     return "--keys are of acquires in MessagePack-RPC";
@@ -341,6 +343,9 @@ class Parser {
     AddNumber<uint32_t>(&app_, "--keys", "N",
                         "Let each acquire name one of N values of a parameter, in turn [0: none]",
                         0, kValuesMax, &options_.keys);
+    AddNumber<uint32_t>(&app_, "--redis-replicas", "N",
+                        "Redis: WAIT for N replicas behind each command [0: no WAIT]", 0,
+                        kReplicasMax, &options_.replicas);
     AddSeconds(&app_, "--duration", "How long is counted [10]", 0.1, &options_.duration_ms);
     AddSeconds(&app_, "--warm-up", "Load before that is not counted [1]", 0, &options_.warm_up_ms);
     AddNumber<int64_t>(

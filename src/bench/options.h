@@ -67,6 +67,7 @@ struct Options {
   uint64_t tokens = 0;            // Of fill.
   int64_t client_offline_ms = 0;  // Of fill; 0: as hold_ms.
   bool keep_rules = false;
+  uint32_t replicas = 0;    // Of Redis: WAIT for so many after each command.
   bool request_ids = true;  // Of a nowcalls server's acquires.
   Format format = Format::kTable;
   int64_t server_pid = 0;  // 0: none.

@@ -59,8 +59,12 @@ std::string RedisDialect::KeyOf(std::string_view name_space, int64_t flow_id) {
 }
 
 RedisDialect::Setup::Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
-                           std::string_view script_sha, uint64_t first_token)
-    : next_token(first_token) {
+                           std::string_view script_sha, uint64_t first_token,
+                           uint32_t replica_count)
+    : replicas(replica_count),
+      wait(replica_count == 0 ? std::string()
+                              : RespCommand({"WAIT", std::to_string(replica_count), "0"})),
+      next_token(first_token) {
   // Times and tokens have a fixed number of digits, so a request is written over without moving.
   const std::string no_time(kMsDigits, '0');
   const std::string no_token(kTokenDigits, '0');
@@ -94,18 +98,38 @@ void RedisDialect::Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::
   }
   out->Append(requests.acquire);
   AppendToken(token, out);
+  out->Append(setup_->wait);
   Await({Request::kAcquire, lane, token});
 }
 
 void RedisDialect::Release(uint32_t lane, uint32_t flow, uint64_t token, wire::OutputBuffer* out) {
   out->Append(setup_->flows[flow].release);
   AppendToken(token, out);
+  out->Append(setup_->wait);
   Await({Request::kRelease, lane, token});
+}
+
+// An answer counts when that of its WAIT is there.
+RespOutcome RedisDialect::TakeAnswer(std::string_view* input, RespValue* value) const {
+  const bool greeting = ring_[answered_ & mask_].request == Request::kGreet;
+  std::string_view rest = *input;
+  const RespOutcome taken = TakeResp(&rest, value);
+  if (taken != RespOutcome::kValue) return taken;
+  if (setup_->replicas > 0 && !greeting) {
+    RespValue acknowledged;
+    const RespOutcome waited = TakeResp(&rest, &acknowledged);
+    if (waited != RespOutcome::kValue) return waited;
+    const bool enough =
+        acknowledged.kind == RespKind::kInteger && acknowledged.integer >= setup_->replicas;
+    if (!enough) *value = {.kind = RespKind::kError, .text = "NOREPLICAS: WAIT has fewer"};
+  }
+  *input = rest;
+  return RespOutcome::kValue;
 }
 
 Dialect::Outcome RedisDialect::Take(std::string_view* input, Answer* answer) {
   RespValue value;
-  switch (TakeResp(input, &value)) {
+  switch (TakeAnswer(input, &value)) {
     case RespOutcome::kIncomplete: return Outcome::kIncomplete;
     case RespOutcome::kInvalid: return Invalid("what it sent is no RESP2");
     case RespOutcome::kValue: break;

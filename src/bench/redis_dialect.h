@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/dialect.h"
+#include "bench/resp.h"
 
 namespace nowcalls::bench {
 
@@ -25,7 +26,7 @@ class RedisDialect : public Dialect {
   // Shared by the connections.
   struct Setup {
     Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
-          std::string_view script_sha, uint64_t first_token);
+          std::string_view script_sha, uint64_t first_token, uint32_t replica_count = 0);
 
     // Encoded without the token; times are renewed each millisecond.
     struct Requests {
@@ -35,7 +36,9 @@ class RedisDialect : public Dialect {
       int64_t wall_ms = 0;  // What `acquire` says.
     };
     std::vector<Requests> flows;
-    uint64_t next_token;  // Counts up from a random number, so that two runs share no tokens.
+    const uint32_t replicas;  // That each command waits for.
+    const std::string wait;   // Behind each command: the WAIT for them, or nothing.
+    uint64_t next_token;      // Counts up from a random number, so that two runs share no tokens.
   };
   // "NAMESPACE:flow:ID"
   static std::string KeyOf(std::string_view name_space, int64_t flow_id);
@@ -57,6 +60,7 @@ class RedisDialect : public Dialect {
     uint64_t token = 0;
   };
 
+  RespOutcome TakeAnswer(std::string_view* input, RespValue* value) const;
   void Await(const InFlight& request) { ring_[asked_++ & mask_] = request; }
   Outcome Invalid(std::string_view why);
 

@@ -80,6 +80,7 @@ Status RedisTarget::ReadFacts(net::Socket* socket) {
   facts_.durability = "appendonly " + append_only;
   if (append_only == "yes")
     facts_.durability += ", appendfsync " + AskSetting(socket, "appendfsync");
+  if (options_.replicas > 0) facts_.durability += ", WAIT " + std::to_string(options_.replicas);
   return {};
 }
 
@@ -95,7 +96,7 @@ Status RedisTarget::Prepare(const std::vector<Flow>& flows) {
     keys_.push_back(RedisDialect::KeyOf(options_.name_space, flow.id));
   }
   setup_ = std::make_shared<RedisDialect::Setup>(flows, options_.name_space, sha->front(),
-                                                 RandomBits128()[0]);
+                                                 RandomBits128()[0], options_.replicas);
   return {};
 }
 

@@ -24,6 +24,25 @@ Answer TakeOne(RedisDialect* dialect, std::string_view bytes) {
   return answer;
 }
 
+TEST_CASE("with replicas an answer counts when its WAIT is answered") {
+  const auto setup = std::make_shared<RedisDialect::Setup>(
+      std::vector<Flow>{{1, 10, 5000}}, "bench", "sha", 0xabc, /*replica_count=*/2);
+  RedisDialect dialect(setup, 4);
+  wire::OutputBuffer out;
+  dialect.Greet(&out);
+  CHECK(TakeOne(&dialect, "+PONG\r\n").kind == AnswerKind::kGreeted);
+  dialect.Acquire(0, 0, 1, &out);
+  CHECK(std::string_view(out.data(), out.size())
+            .ends_with("*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$1\r\n0\r\n"));
+  std::string_view half = ":1\r\n";
+  Answer answer;
+  CHECK(dialect.Take(&half, &answer) == Dialect::Outcome::kIncomplete);
+  CHECK(half == ":1\r\n");
+  CHECK(TakeOne(&dialect, ":1\r\n:2\r\n").kind == AnswerKind::kGranted);
+  dialect.Release(0, 0, 7, &out);
+  CHECK(TakeOne(&dialect, ":1\r\n:1\r\n").error_name == "NOREPLICAS:");
+}
+
 TEST_CASE("Redis is asked for a token with its level, the time, its deadline and its name") {
   RedisDialect dialect(TwoFlows(), 4);
   wire::OutputBuffer out;
