@@ -63,7 +63,7 @@ class ConfiguredRules {
   const ledger::Clock* const clock_;
   const std::map<std::string, std::string>* const recovered_;
   engine::RuleSources sources_;             // Of the program; the sink of all.
-  std::vector<FileAtStart> at_start_;       // Of config_->rules.
+  std::vector<RulesAtStart> at_start_;      // Of config_->rules.
   std::unique_ptr<FileRuleSource> source_;  // None before Watch.
 };
 

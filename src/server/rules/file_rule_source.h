@@ -2,11 +2,9 @@
 //
 // Thread: loop; files are read and parsed on libuv's workers, one look at a time.
 //
-// Changed sets are put in force together: flows may move between files. In each case below the
-// rules of before stay, and the log says why, once:
-// - Invalid content waits for a change.
-// - A set that the sink refuses is tried with every look.
-// - A file that is gone, unreadable or not regular waits for its return.
+// RuleDocuments puts changed sets in force. A set that the sink refuses is tried with every look.
+// Invalid content waits for a change. A file that is gone, unreadable or not regular waits for its
+// return.
 #ifndef NOWCALLS_SERVER_RULES_FILE_RULE_SOURCE_H_
 #define NOWCALLS_SERVER_RULES_FILE_RULE_SOURCE_H_
 
@@ -14,20 +12,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/log_record.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "server/config/config.h"
 #include "server/files/directory_watches.h"
 #include "server/files/file_look.h"
-#include "server/log/log_line.h"
+#include "server/rules/rule_documents.h"
 
 namespace nowcalls::server {
 
@@ -44,21 +41,13 @@ struct FileRuleSourceOptions {
   bool strict = false;    // A set that is warned of is refused.
 };
 
-struct FileAtStart {
-  uint64_t fingerprint = 0;  // Of its content (base/fingerprint.h); 0: it could not be read.
-  bool is_refused = false;   // It is not in force, and the log has told why.
-};
-
 class FileRuleSource final : public RuleSource {
  public:
-  using Log =
-      std::function<void(Severity severity, const std::string& text, const LogFields& fields)>;
-
   // `at_start`: by file. Content that was loaded is not loaded again; refused content is tried
   // again, unlogged.
   FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& files,
-                 const std::vector<FileAtStart>& at_start, const FileRuleSourceOptions& options,
-                 Log log);
+                 const std::vector<RulesAtStart>& at_start, const FileRuleSourceOptions& options,
+                 RuleDocuments::Log log);
   // REQUIRES: Stop was called, and all handles are closed.
   ~FileRuleSource() override;
   FileRuleSource(const FileRuleSource&) = delete;
@@ -78,22 +67,14 @@ class FileRuleSource final : public RuleSource {
   enum class Due { kNo, kIfChanged, kRead, kReload };
 
   struct File {
-    std::string name_space;
     std::string path;
-    std::string source;
-    uint64_t fingerprint = 0;  // Of the content that was last loaded or refused.
-    // Of the fault that the start logged, while it lasts; 0 as there.
-    std::optional<uint64_t> told;
+    std::unique_ptr<RuleDocument> document;
     Due due = Due::kNo;
     // Of the last look; `rests`: the look before found the same.
-    FileSignature signature;
+    FileSignature signature{};
     bool rests = false;
-    std::vector<PathEntry> entries;
-    int unsettled_looks = 0;       // In a row.
-    RuleSink::CheckedSet waiting;  // Valid, and not in force yet.
-    // Faults of file and content, as logged; empty: none.
-    std::string trouble;
-    std::string refusal;
+    std::vector<PathEntry> entries{};
+    int unsettled_looks = 0;  // In a row.
   };
 
   struct Item;
@@ -105,27 +86,16 @@ class FileRuleSource final : public RuleSource {
   void BeginLook();
   static void Work(Look* look);
   void OnLooked(Look* look);
-  void TakeIn(File* file, Item* item);
-  static void Forget(File* file);
-  void TakeContent(File* file, Item* item);
-  using Files = std::set<File*>;
-  void Deliver(const Files& reloaded);
-  void DeliverEachAlone(std::vector<File*> files, const Files& reloaded);
-  void InForce(File* file, bool reloaded);
-  void Refused(File* file, const Status& why, bool again);
-  void Trouble(File* file, const std::string& what, bool again);
-  bool Complain(File* file, const std::string& what, std::string* before, bool again);
-  void LogOf(const File& file, Severity severity, const std::string& text,
-             LogFields fields = {}) const;
+  void TakeIn(File* file, const Item& item);
   void Watch();
   void NoteUnwatched(const std::map<std::string, std::string>& failed);
   void ArmIdleLook();
 
   uv_loop_t* const loop_;
   const FileRuleSourceOptions options_;
-  const Log log_;
+  const RuleDocuments::Log log_;
   std::vector<File> files_;
-  RuleSink* sink_ = nullptr;
+  RuleDocuments documents_;
   bool stopped_ = false;
   bool looking_ = false;
   DirectoryWatches watches_;

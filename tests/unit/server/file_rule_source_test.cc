@@ -89,7 +89,7 @@ class Watched {
 
   // Begins to watch; what the files hold now counts as loaded. Returns when all is quiet.
   void Start() {
-    std::vector<FileAtStart> at_start;
+    std::vector<RulesAtStart> at_start;
     for (const RuleFile& file : files_) {
       at_start.push_back({.fingerprint = Fingerprint(testing::ReadFileToString(file.path))});
     }
@@ -501,7 +501,7 @@ TEST_CASE("a change between the loading of a file and the first look at it is no
   uv_run(w.loop.get(), UV_RUN_DEFAULT);
   w.source.reset();
   // What Start takes for loaded is what the file held then.
-  FileRuleSource late(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{Fingerprint("[]")}},
+  FileRuleSource late(w.loop.get(), {{"shop", w.Path("shop")}}, {RulesAtStart{Fingerprint("[]")}},
                       {}, [](Severity, const std::string&, const LogFields&) {});
   w.Write("shop", {{.flow = 1, .count = 7}});
   REQUIRE(late.Start(&w.sink).ok());
@@ -514,12 +514,12 @@ TEST_CASE(
     "a source whose namespace is another's does not start, and one that is stopped is quiet") {
   Watched w({"shop"});
   REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "shop", RulesJson({{.flow = 1}})).ok());
-  FileRuleSource refused(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{}}, {},
+  FileRuleSource refused(w.loop.get(), {{"shop", w.Path("shop")}}, {RulesAtStart{}}, {},
                          [](Severity, const std::string&, const LogFields&) {});
   CHECK(refused.Start(&w.sink).code() == StatusCode::kAlreadyExists);
   FileRuleSourceOptions options;
   options.takeover = true;
-  FileRuleSource stopped(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{}}, options,
+  FileRuleSource stopped(w.loop.get(), {{"shop", w.Path("shop")}}, {RulesAtStart{}}, options,
                          [](Severity, const std::string&, const LogFields&) {});
   REQUIRE(stopped.Start(&w.sink).ok());
   // Its first look is on its way, and finds a content that is not the one loaded.
