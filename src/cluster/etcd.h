@@ -103,6 +103,9 @@ class Etcd {
   // Returns after `wait_ms`, or earlier when `key` changes behind `revision`, or when the
   // connection breaks. A change may go unseen: look at the key afterwards.
   virtual void AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) = 0;
+
+  // Thread: any. Ends the AwaitChange under way, of which there is one at most, or else the next.
+  virtual void EndWait() = 0;
 };
 
 // Shorthands.

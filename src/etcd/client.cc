@@ -129,11 +129,26 @@ struct Client::Impl {
     return token;
   }
 
+  // False: EndWait was called.
+  bool BeginWait(grpc::ClientContext* context) {
+    const std::lock_guard lock(mutex);
+    if (std::exchange(end_wait, false)) return false;
+    waiting = context;
+    return true;
+  }
+  void FinishWait() {
+    const std::lock_guard lock(mutex);
+    waiting = nullptr;
+    end_wait = false;
+  }
+
   const cluster::EtcdOptions options;
   std::vector<Endpoint> endpoints;
   std::atomic<size_t> current = 0;
   std::mutex mutex;
-  std::string token;  // Guarded by mutex.
+  std::string token;                       // Guarded by mutex, as are the next two.
+  grpc::ClientContext* waiting = nullptr;  // Of AwaitChange.
+  bool end_wait = false;
 };
 
 Client::Client(cluster::EtcdOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -203,6 +218,7 @@ Status Client::Compact(int64_t revision) {
 void Client::AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) {
   const Status ignored = impl_->Ask([&](const auto& channel, grpc::ClientContext* context) {
     SetDeadline(context, wait_ms);
+    if (!impl_->BeginWait(context)) return grpc::Status::OK;
     const auto stream = etcdserverpb::Watch::NewStub(channel)->Watch(context);
     etcdserverpb::WatchRequest request;
     request.mutable_create_request()->set_key(key);
@@ -212,13 +228,20 @@ void Client::AwaitChange(const std::string& key, int64_t revision, int64_t wait_
     while (stream->Read(&response)) {
       if (!response.canceled() && response.events_size() == 0) continue;
       context->TryCancel();
-      stream->Finish();
-      return grpc::Status::OK;
+      break;
     }
     grpc::Status status = stream->Finish();
-    const bool over = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    impl_->FinishWait();
+    const bool over = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+                      status.error_code() == grpc::StatusCode::CANCELLED;
     return over ? grpc::Status::OK : status;
   });
+}
+
+void Client::EndWait() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->end_wait = true;
+  if (impl_->waiting != nullptr) impl_->waiting->TryCancel();
 }
 
 }  // namespace nowcalls::etcd

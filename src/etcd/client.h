@@ -26,6 +26,7 @@ class Client final : public cluster::Etcd {
   Status Revoke(int64_t lease) override;
   Status Compact(int64_t revision) override;
   void AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) override;
+  void EndWait() override;
 
  private:
   struct Impl;

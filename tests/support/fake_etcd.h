@@ -29,6 +29,7 @@ class FakeEtcd : public cluster::Etcd {
   }
   Status Compact(int64_t /*revision*/) override { return {}; }
   void AwaitChange(const std::string& /*key*/, int64_t /*revision*/, int64_t /*ms*/) override {}
+  void EndWait() override {}
 
   int64_t GrantLease();
   // Its keys go.

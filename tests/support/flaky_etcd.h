@@ -39,6 +39,7 @@ class FlakyEtcd final : public cluster::Etcd {
   }
   Status Compact(int64_t /*revision*/) override { return {}; }
   void AwaitChange(const std::string& /*key*/, int64_t /*revision*/, int64_t /*ms*/) override {}
+  void EndWait() override {}
 
   void EndLease(int64_t lease) {
     const std::lock_guard lock(mutex_);

@@ -14,10 +14,9 @@
 #include "nowcalls_version.h"
 #include "recovery/recovery.h"
 #include "server/cluster/copy_taker.h"
-#include "server/cluster/etcd_module.h"
 #include "server/cluster/standby_signals.h"
 #include "server/config/cluster_settings.h"
-#include "server/config/files.h"
+#include "server/etcd/etcd_module.h"
 #include "server/log/logging.h"
 #include "server/rules/rule_files.h"
 #include "server/service_manager.h"
@@ -36,28 +35,6 @@ constexpr char kDropped[] = "dropped";  // A ledger on its way out.
 constexpr int64_t kClaimAnswerMsMax = 400;
 constexpr int64_t kAnswerMsMax = 1'000;
 constexpr int kResignAttempts = 2;
-constexpr size_t kPemBytesMax = 1024 * 1024;
-
-Status ReadFile(const std::string& setting, const std::string& path, std::string* text) {
-  if (path.empty()) return {};
-  Result<std::string> read = ReadWholeFile(path, kPemBytesMax);
-  if (!read.ok()) return Status::InvalidArgument(setting + ": " + read.status().message());
-  *text = *std::move(read);
-  return {};
-}
-
-Result<cluster::EtcdOptions> EtcdOf(const ClusterChoice& choice) {
-  cluster::EtcdOptions options{
-      .endpoints = choice.endpoints, .tls = choice.tls, .user = choice.user};
-  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-ca", choice.ca_file, &options.ca));
-  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-cert", choice.certificate_file, &options.certificate));
-  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-key", choice.key_file, &options.key));
-  NOWCALLS_RETURN_IF_ERROR(
-      ReadFile("cluster-password-file", choice.password_file, &options.password));
-  options.password.resize(
-      std::min(options.password.size(), options.password.find_first_of("\r\n")));
-  return options;
-}
 
 Status RemoveAll(const std::string& path) {
   std::error_code error;
@@ -120,8 +97,10 @@ Status MemberLife::Run(std::unique_ptr<store::LedgerLock> lock,
 Status MemberLife::Connect() {
   const Result<ConnectEtcd> connect = LoadEtcdModule();
   if (!connect.ok()) return connect.status();
-  Result<cluster::EtcdOptions> etcd = EtcdOf(config_->cluster);
+  Result<cluster::EtcdOptions> etcd = ReadEtcdOptions(config_->cluster);
   if (!etcd.ok()) return etcd.status();
+  etcd->endpoints = config_->cluster.endpoints;
+  etcd->tls = config_->cluster.tls;
   etcd->answer_ms_max = kAnswerMsMax;
   etcd_ = (*connect)(*etcd);
   etcd_of_presence_ = (*connect)(*etcd);

@@ -5,14 +5,13 @@
 
 #include "base/text.h"
 #include "cluster/keys.h"
+#include "server/config/etcd_url.h"
 #include "server/config/setting_values.h"
 
 namespace nowcalls::server {
 namespace {
 
 constexpr std::string_view kCluster = "Cluster";
-constexpr std::string_view kPlain = "etcd://";
-constexpr std::string_view kTls = "etcds://";
 constexpr uint64_t kLogBytesMin = 16 << 20;
 constexpr uint64_t kLogBytesMax = uint64_t{4} << 30;
 
@@ -21,25 +20,13 @@ Status ParseCluster(const std::vector<std::string>& values, ServerConfig* config
   cluster.url = values.front();
   cluster.endpoints.clear();
   if (cluster.url.empty()) return Status::Ok();
-  const bool tls = cluster.url.starts_with(kTls);
-  std::string_view rest = cluster.url;
-  const size_t slash = rest.find('/', kTls.size());
-  if ((!tls && !rest.starts_with(kPlain)) || slash == std::string_view::npos) {
-    return MustBe("etcd://HOST:PORT,HOST:PORT/PREFIX, or etcds:// for TLS", values.front());
-  }
-  const Result<cluster::Keys> keys = cluster::Keys::Under(rest.substr(slash));
+  Result<EtcdUrl> url = ParseEtcdUrl(cluster.url, "PREFIX");
+  if (!url.ok()) return url.status();
+  const Result<cluster::Keys> keys = cluster::Keys::Under(url->path);
   if (!keys.ok()) return Status::InvalidArgument("is refused: " + keys.status().message());
-  rest = rest.substr(0, slash).substr(tls ? kTls.size() : kPlain.size());
-  while (true) {
-    const size_t comma = rest.find(',');
-    Result<HostPort> endpoint = ParseHostPort(rest.substr(0, comma));
-    if (!endpoint.ok()) return endpoint.status();
-    cluster.endpoints.push_back(*std::move(endpoint));
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
-  cluster.tls = tls;
-  cluster.prefix = values.front().substr(slash);
+  cluster.endpoints = std::move(url->endpoints);
+  cluster.tls = url->tls;
+  cluster.prefix = std::move(url->path);
   return Status::Ok();
 }
 

@@ -1,18 +1,30 @@
-#include "server/cluster/etcd_module.h"
+#include "server/etcd/etcd_module.h"
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "nowcalls_version.h"
+#include "server/config/files.h"
 
 namespace nowcalls::server {
 namespace {
 
 constexpr char kName[] = "nowcalls-etcd.so";
+constexpr size_t kPemBytesMax = 1024 * 1024;
+
+Status ReadFile(const std::string& setting, const std::string& path, std::string* text) {
+  if (path.empty()) return {};
+  Result<std::string> read = ReadWholeFile(path, kPemBytesMax);
+  if (!read.ok()) return Status::InvalidArgument(setting + ": " + read.status().message());
+  *text = *std::move(read);
+  return {};
+}
 
 }  // namespace
 
@@ -23,8 +35,7 @@ Result<ConnectEtcd> LoadEtcdModule() {
       (program.parent_path().parent_path() / "lib" / "nowcalls" / kName).string();
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
-    return Status::IoError("a member of a cluster needs " + path +
-                           ", which cannot be loaded: " + dlerror());
+    return Status::IoError("etcd needs " + path + ", which cannot be loaded: " + dlerror());
   }
   using Version = const char*();
   using Connect = cluster::Etcd*(const cluster::EtcdOptions*);
@@ -36,6 +47,18 @@ Result<ConnectEtcd> LoadEtcdModule() {
   return ConnectEtcd([connect](const cluster::EtcdOptions& etcd) {
     return std::unique_ptr<cluster::Etcd>(connect(&etcd));
   });
+}
+
+Result<cluster::EtcdOptions> ReadEtcdOptions(const ClusterChoice& choice) {
+  cluster::EtcdOptions options{.endpoints = {}, .user = choice.user};
+  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-ca", choice.ca_file, &options.ca));
+  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-cert", choice.certificate_file, &options.certificate));
+  NOWCALLS_RETURN_IF_ERROR(ReadFile("cluster-key", choice.key_file, &options.key));
+  NOWCALLS_RETURN_IF_ERROR(
+      ReadFile("cluster-password-file", choice.password_file, &options.password));
+  options.password.resize(
+      std::min(options.password.size(), options.password.find_first_of("\r\n")));
+  return options;
 }
 
 }  // namespace nowcalls::server
