@@ -43,6 +43,8 @@ net::SocketBatch::Means MeansOf(const ServerConfig& config) {
 }
 
 constexpr int64_t kPauseMs = 10;
+// For looks at files and requests for rules that are under way at the end.
+constexpr int64_t kLooksMsMax = 300;
 
 // A commit to etcd takes some 4 ms, so a batch that has all clients in it saves half of their wait.
 constexpr int64_t kGatherMs = 1;
@@ -51,7 +53,7 @@ constexpr int64_t kGatherMs = 1;
 // server that is gone. Nothing depends on it any more. But its thread uses memory that would be
 // destroyed now, and libuv would wait for it.
 [[noreturn]] void LeaveLookBehind() {
-  LogAt(Severity::kInfo, "closed in good order; a look at a file is left unfinished");
+  LogAt(Severity::kInfo, "closed in good order; a look at a file or URL is left unfinished");
   ExitNow(kExitOk);
 }
 
@@ -317,9 +319,11 @@ void Server::EndIsLate() {
 }
 
 void Server::CloseHandles() {
+  if (looks_until_ms_ == 0) looks_until_ms_ = BoottimeMs() + kLooksMsMax;
   const bool looks = !rules_.idle() || !access_.idle() || !config_watch_.idle() || !tls_.idle();
   // A deposed writer goes on as a standby, so it waits for what still uses its members.
   if (deposed_ && (looks || commits_.busy() || backups_.busy())) return hooks_.WakeIn(kPauseMs);
+  if (looks && BoottimeMs() < looks_until_ms_) return hooks_.WakeIn(kPauseMs);
   if (looks) LeaveLookBehind();
   // Threads are joined, and handles closed; uv_run returns when the last one is.
   commits_.Stop();

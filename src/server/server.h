@@ -173,7 +173,8 @@ class Server final : public engine::Driver, private node::Io {
   bool end_asked_ = false;
   bool stopped_watching_ = false;
   bool no_ring_reported_ = false;
-  int64_t turn_began_ns_ = 0;  // 0: none has.
+  int64_t turn_began_ns_ = 0;   // 0: none has.
+  int64_t looks_until_ms_ = 0;  // The end waits so long for looks; 0: it has not begun to.
 };
 
 }  // namespace nowcalls::server

@@ -100,7 +100,7 @@ const std::vector<ThirdParty>& ThirdParties() {
         "member"}},
       {"microhttpd.h", {"web"}},
       {"gnutls/", {"web"}},
-      {"curl/", {"web"}},
+      {"curl/", {"web", "server"}},
       {"systemd/", {"server"}},
       {"CLI/", {"base", "tools", "server", "admin", "bench", "command"}},
       {"absl/", {"core", "engine", "backup", "admin"}},

@@ -68,6 +68,29 @@ Status Needs(std::string_view setting, std::string_view what) {
   return Status::InvalidArgument(std::string(setting) + " needs " + std::string(what));
 }
 
+// Of the connections to etcd, which also has rules.
+Status CheckEtcdSettings(const ServerConfig& config) {
+  const ClusterChoice& cluster = config.cluster;
+  bool asked = cluster.on();
+  bool tls = cluster.tls;
+  for (const RuleUrl& url : config.rule_urls) {
+    if (!url.etcd) continue;
+    asked = true;
+    tls = tls || url.etcd->tls;
+  }
+  const bool has_files = !cluster.ca_file.empty() || !cluster.certificate_file.empty();
+  if (has_files && !asked) return Needs("cluster-ca or cluster-cert", "cluster, or rules in etcd");
+  if (has_files && !tls) return Needs("cluster-ca or cluster-cert", "an etcd with etcds://");
+  if (!cluster.user.empty() && !asked) return Needs("cluster-user", "cluster, or rules in etcd");
+  if (cluster.certificate_file.empty() != cluster.key_file.empty()) {
+    return Status::InvalidArgument("cluster-cert and cluster-key need each other");
+  }
+  if (cluster.user.empty() != cluster.password_file.empty()) {
+    return Status::InvalidArgument("cluster-user and cluster-password-file need each other");
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 void AddClusterSettings(std::vector<Setting>* table) {
@@ -105,7 +128,10 @@ void AddClusterSettings(std::vector<Setting>* table) {
                                &ClusterChoice::peer_ca_file));
   table->push_back(TextSetting("cluster-ca", "FILE",
                                "PEM file of the CAs that etcd is believed by.",
-                               "Without it: those of the machine.", &ClusterChoice::ca_file));
+                               "Without it: those of the machine. This and the next four are also "
+                               "for [rules in etcd](rule-sources.md#etcd), with or without a "
+                               "cluster.",
+                               &ClusterChoice::ca_file));
   table->push_back(TextSetting("cluster-cert", "FILE", "PEM file of a certificate for etcd.", "",
                                &ClusterChoice::certificate_file));
   table->push_back(
@@ -116,22 +142,10 @@ void AddClusterSettings(std::vector<Setting>* table) {
 }
 
 Status CheckClusterSettings(const ServerConfig& config) {
+  NOWCALLS_RETURN_IF_ERROR(CheckEtcdSettings(config));
   const ClusterChoice& cluster = config.cluster;
-  const bool has_files = !cluster.ca_file.empty() || !cluster.certificate_file.empty();
   if (!cluster.on()) {
-    if (cluster.advertise) return Needs("cluster-advertise", "cluster");
-    if (has_files) return Needs("cluster-ca or cluster-cert", "cluster");
-    if (!cluster.user.empty()) return Needs("cluster-user", "cluster");
-    return Status::Ok();
-  }
-  if (has_files && !cluster.tls) {
-    return Needs("cluster-ca or cluster-cert", "a cluster with etcds://");
-  }
-  if (cluster.certificate_file.empty() != cluster.key_file.empty()) {
-    return Status::InvalidArgument("cluster-cert and cluster-key need each other");
-  }
-  if (cluster.user.empty() != cluster.password_file.empty()) {
-    return Status::InvalidArgument("cluster-user and cluster-password-file need each other");
+    return cluster.advertise ? Needs("cluster-advertise", "cluster") : Status::Ok();
   }
   if (config.durability.mode != store::Durability::kSync) {
     return Status::InvalidArgument(

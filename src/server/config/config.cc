@@ -14,6 +14,7 @@
 #include "server/config/cluster_settings.h"
 #include "server/config/config_file.h"
 #include "server/config/files.h"
+#include "server/config/rule_settings.h"
 #include "server/config/settings.h"
 #include "server/config/tls_settings.h"
 
@@ -323,6 +324,7 @@ Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Envir
   NOWCALLS_RETURN_IF_ERROR(CheckDiskFree(invocation));
   NOWCALLS_RETURN_IF_ERROR(CheckTlsSettings(invocation.config));
   NOWCALLS_RETURN_IF_ERROR(CheckClusterSettings(invocation.config));
+  NOWCALLS_RETURN_IF_ERROR(CheckRuleSettings(invocation.config));
   WarnOfUnknown(env, &invocation);
   return invocation;
 }

@@ -18,6 +18,7 @@
 #include "core/options.h"
 #include "net/tls.h"
 #include "nowcalls/status.h"
+#include "server/config/rule_url.h"
 #include "server/log/log_line.h"
 #include "store/rocks/rocks_store.h"
 #include "web/sentinel/options.h"
@@ -30,6 +31,13 @@ struct RuleFile {
   std::string path;
 
   bool operator==(const RuleFile&) const = default;
+};
+
+// How rules at http:// and https:// are asked for.
+struct RuleHttpChoice {
+  int64_t poll_ms = 10'000;
+  std::string ca_file;      // Empty: the machine's authorities.
+  std::string header_file;  // Of headers that are sent along; empty: none.
 };
 
 struct DurabilityChoice {
@@ -90,6 +98,8 @@ struct ServerConfig {
   bool require_ledger = false;  // Nothing is served where a new one would have to be made.
   DurabilityChoice durability;
   std::vector<RuleFile> rules;
+  std::vector<RuleUrl> rule_urls;  // Of other namespaces than the files.
+  RuleHttpChoice rule_http;
   bool rules_takeover = false;  // The files may have namespaces whose rules came by RPC.
   bool rules_strict = false;    // A warning about a rule file is an error.
   Severity log_level = Severity::kInfo;

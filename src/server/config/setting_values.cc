@@ -5,21 +5,6 @@
 #include "base/text.h"
 
 namespace nowcalls::server {
-namespace {
-
-Status CheckApart(const RuleFile& a, const RuleFile& b) {
-  if (a.name_space == b.name_space) {
-    return Status::InvalidArgument("names two files for namespace " + Quoted(a.name_space) + ", " +
-                                   a.path + " and " + b.path +
-                                   "; a file is the whole rule set of its namespace");
-  }
-  if (a.path != b.path) return Status::Ok();
-  return Status::InvalidArgument("names " + a.path + " for two namespaces, " +
-                                 Quoted(a.name_space) + " and " + Quoted(b.name_space) +
-                                 "; a flowId belongs to one namespace, so each needs its own file");
-}
-
-}  // namespace
 
 Status MustBe(std::string_view what, std::string_view got) {
   return Status::InvalidArgument("must be " + std::string(what) + ", got " + Quoted(got));
@@ -28,36 +13,6 @@ Status MustBe(std::string_view what, std::string_view got) {
 std::string ListText(const std::vector<std::string>& values) {
   std::string text;
   for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
-  return text;
-}
-
-Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config) {
-  std::vector<RuleFile> files;
-  for (const std::string& value : values) {
-    // The first "=" splits: a path may have more.
-    const size_t equals = value.find('=');
-    RuleFile file{"default", value};
-    if (equals != std::string::npos) {
-      file = {value.substr(0, equals), value.substr(equals + 1)};
-    }
-    NOWCALLS_RETURN_IF_ERROR(
-        CheckNamespace(file.name_space).WithContext(Quoted(value) + ": the namespace"));
-    if (file.path.empty()) return MustBe("[NAMESPACE=]FILE", value);
-    NOWCALLS_RETURN_IF_ERROR(
-        CheckRuleSource(file.path).WithContext(Quoted(value) + ": the file's name"));
-    for (const RuleFile& other : files) NOWCALLS_RETURN_IF_ERROR(CheckApart(other, file));
-    files.push_back(std::move(file));
-  }
-  // Stored only when all values are valid.
-  config->rules = std::move(files);
-  return Status::Ok();
-}
-
-std::string ShowRuleFiles(const ServerConfig& config) {
-  std::string text;
-  for (const RuleFile& file : config.rules) {
-    text += (text.empty() ? "" : ",") + file.name_space + "=" + file.path;
-  }
   return text;
 }
 

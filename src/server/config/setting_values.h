@@ -32,10 +32,6 @@ bool ParseNumber(std::string_view text, T* out) {
 // With commas, as kList reads it from the environment.
 std::string ListText(const std::vector<std::string>& values);
 
-// [NAMESPACE=]FILE.
-Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config);
-std::string ShowRuleFiles(const ServerConfig& config);
-
 // "all", a flow id or a namespace.
 Status ParseLogEnds(const std::vector<std::string>& values, ServerConfig* config);
 std::string ShowLogEnds(const ServerConfig& config);

@@ -10,6 +10,7 @@
 #include "net/address.h"
 #include "server/config/cluster_settings.h"
 #include "server/config/http_settings.h"
+#include "server/config/rule_settings.h"
 #include "server/config/setting_values.h"
 #include "server/config/tls_settings.h"
 
@@ -181,21 +182,6 @@ Setting Switch(std::string_view name, std::string_view group, std::string_view d
   return setting;
 }
 
-Setting RuleFiles() {
-  Setting setting{"rules",
-                  kLedger,
-                  "[NS=]FILE",
-                  "Rule file of namespace NS (without NS: default); repeatable.",
-                  "Sentinel's JSON, one file for each namespace. The environment separates files "
-                  "by commas; TOML has an array of strings. Write `default=FILE` when the path "
-                  "contains `=`. A path is UTF-8 without control characters. A pipe is read at "
-                  "the start only. See [rules](rules.md).",
-                  SettingKind::kList};
-  setting.set = ParseRuleFiles;
-  setting.get = ShowRuleFiles;
-  return setting;
-}
-
 Setting LogEndsSetting() {
   Setting setting{"log-ends",
                   kLogging,
@@ -361,7 +347,7 @@ void AddLedger(std::vector<Setting>* table) {
                            "Applies while the disk is quick. `interval:MS` never commits so. See "
                            "[durability](operating.md#durability).",
                            0, 100'000, &DurabilityChoice::inline_records_max));
-  table->push_back(RuleFiles());
+  AddRuleSettings(kLedger, table);
   table->push_back(
       Switch("rules-takeover", kLedger, "Let rule files replace rules that were loaded by RPC.",
              "See [one source](rules.md#one-source-for-each-namespace).", &Config::rules_takeover));

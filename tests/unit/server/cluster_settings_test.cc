@@ -50,10 +50,11 @@ TEST_CASE("a URL that is none of a cluster's is refused") {
 TEST_CASE("settings of a cluster that do not go together are refused, with what to do") {
   CHECK(ClusterErrorOf({"--cluster-advertise=a:1"}) == "cluster-advertise needs cluster");
   CHECK(ClusterErrorOf({"--cluster-user=u", "--cluster-password-file=w"}) ==
-        "cluster-user needs cluster");
-  CHECK(ClusterErrorOf({"--cluster-ca=c"}) == "cluster-ca or cluster-cert needs cluster");
+        "cluster-user needs cluster, or rules in etcd");
+  CHECK(ClusterErrorOf({"--cluster-ca=c"}) ==
+        "cluster-ca or cluster-cert needs cluster, or rules in etcd");
   CHECK(ClusterErrorOf({kUrl, "--cluster-ca=c"}) ==
-        "cluster-ca or cluster-cert needs a cluster with etcds://");
+        "cluster-ca or cluster-cert needs an etcd with etcds://");
   CHECK(ClusterErrorOf({"--cluster=etcds://a:1/p", "--cluster-cert=c"}) ==
         "cluster-cert and cluster-key need each other");
   CHECK(ClusterErrorOf({kUrl, "--cluster-user=u"}) ==

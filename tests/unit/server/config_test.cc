@@ -61,7 +61,7 @@ std::string OtherValue(const Setting& setting) {
   const ServerConfig defaults;
   for (const char* text :
        {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9", "3", "20000000",
-        "10.0.0.9", "shop=5", "required", "1.2", "loopback", "open", "etcd://h:1/p"}) {
+        "10.0.0.9", "shop=5", "required", "1.2", "loopback", "open", "etcd://h:1/p", "70000"}) {
     ServerConfig config;
     if (!setting.set({text}, &config).ok()) continue;
     if (setting.get(config) != setting.get(defaults)) return text;
