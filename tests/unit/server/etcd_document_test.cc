@@ -25,7 +25,7 @@ class CountingEtcd final : public testing::FakeEtcd {
   void AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) override {
     ++waits;
     CHECK(key == "/k");
-    CHECK(revision == this->revision());
+    waited_behind = revision;
     CHECK(wait_ms == EtcdDocument::kWaitMs);
   }
   void EndWait() override { ++ends; }
@@ -39,6 +39,7 @@ class CountingEtcd final : public testing::FakeEtcd {
   int commits = 0;
   int values = 0;
   int waits = 0;
+  int64_t waited_behind = 0;
   int ends = 0;
 };
 
@@ -61,14 +62,14 @@ TEST_CASE("a key is read once for each change, and waited for in between") {
   CHECK(key.etcd->waits == 0);
   CHECK(key.Fetch().outcome == Outcome::kUnchanged);
   CHECK(key.etcd->waits == 1);
+  CHECK(key.etcd->waited_behind == key.etcd->revision());
   CHECK(key.etcd->values == 1);
   key.etcd->Put("b");
-  // The wait of FakeEtcd's revision is checked there, so it is that of the last look.
-  Fetched fetched = key.Fetch(/*again=*/true);
-  CHECK(fetched.outcome == Outcome::kRead);
-  CHECK(fetched.text == "b");
-  CHECK(key.etcd->waits == 1);
-  CHECK(key.Fetch().outcome == Outcome::kUnchanged);
+  CHECK(key.Fetch().text == "b");
+  CHECK(key.etcd->waits == 2);
+  // Somebody asks, and does not wait.
+  CHECK(key.Fetch(/*again=*/true).text == "b");
+  CHECK(key.etcd->waits == 2);
 }
 
 TEST_CASE("a key that was deleted and put again is another") {
@@ -76,12 +77,15 @@ TEST_CASE("a key that was deleted and put again is another") {
   key.etcd->Put("a");
   REQUIRE(key.Fetch().outcome == Outcome::kRead);
   key.etcd->Delete();
+  key.etcd->Put("b");
+  CHECK(key.Fetch().text == "b");
+  key.etcd->Delete();
   const Fetched gone = key.Fetch(/*again=*/true);
   CHECK(gone.outcome == Outcome::kFailed);
   CHECK(gone.problem == "is not there: etcd has no such key");
   key.etcd->Put("a");
   CHECK(key.Fetch().outcome == Outcome::kRead);
-  CHECK(key.etcd->waits == 0);
+  CHECK(key.etcd->waits == 1);
 }
 
 TEST_CASE("a failure has the same words at each endpoint, and all are asked") {
