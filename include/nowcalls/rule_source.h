@@ -2,7 +2,7 @@
 //
 // A source delivers whole rule sets of namespaces, as Sentinel's JSON. The sink installs a set, or
 // refuses it with a Status that names the rule, the field or the owner; the old set then stays in
-// force. Built in: watched files (--rules) and the RPC (rules_load).
+// force. Built in: files and URLs (--rules) and the RPC (rules_load).
 //
 // Ownership. Every delivery names its source: "rpc", "file:/etc/nowcalls/shop.json", or a name of
 // your own, 1..4200 bytes of UTF-8 without control characters. The ledger keeps the name with the

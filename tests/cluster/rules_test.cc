@@ -5,10 +5,10 @@
 #include <string>
 #include <thread>
 
-#include "cluster/members.h"
 #include "etcd/client.h"
 #include "integration/calls.h"
 #include "support/etcd_process.h"
+#include "support/members.h"
 #include "support/poll_until.h"
 #include "support/server_process.h"
 

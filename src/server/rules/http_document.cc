@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -16,7 +17,7 @@
 namespace nowcalls::server {
 namespace {
 
-constexpr int kConnectMsMax = 5'000;
+constexpr int64_t kConnectMsMax = 5'000;
 constexpr int kPollMs = 1'000;  // Interrupt wakes it.
 // A file that was changed twice in a second has one time for both.
 constexpr time_t kTrustedAfterS = 2;
@@ -156,8 +157,8 @@ class HttpDocument::Curl {
     // 3. Bounds. QUICK_EXIT: a lookup of a name that hangs is left behind.
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_QUICK_EXIT, 1L);
-    set(CURLOPT_CONNECTTIMEOUT_MS, long{kConnectMsMax});
-    set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.answer_ms_max));
+    set(CURLOPT_CONNECTTIMEOUT_MS, kConnectMsMax);
+    set(CURLOPT_TIMEOUT_MS, request.answer_ms_max);
     set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(transfer->body_bytes_max));
     // 4. The answer.
     set(CURLOPT_WRITEFUNCTION, &Transfer::TakeBody);

@@ -16,7 +16,7 @@ std::string UsableTag(const std::string& tag) {
 }
 
 std::string ProblemOf(int64_t code) {
-  const std::string answers = "answers " + std::to_string(code);
+  std::string answers = "answers " + std::to_string(code);
   if (code == 401 || code == 403) return answers + ": see rules-header-file";
   if (code >= 300 && code < 400) return answers + ": name the address to which it redirects";
   return answers;
