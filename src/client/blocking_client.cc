@@ -296,6 +296,18 @@ Result<std::string_view> BlockingClient::CopyPiece(const wire::CopyPieceParams& 
   });
 }
 
+Result<wire::ClusterReply> BlockingClient::Cluster() {
+  return impl_->Call(wire::DecodeClusterReply, [](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePlainRequest(msgid, Method::kCluster, out);
+  });
+}
+
+Result<uint64_t> BlockingClient::Handover() {
+  return impl_->Call(wire::DecodeUintReply, [](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePlainRequest(msgid, Method::kHandover, out);
+  });
+}
+
 Result<wire::FlowRow> BlockingClient::Flow(const wire::FlowParams& params) {
   return impl_->Call(wire::DecodeFlowRow, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeFlowRequest(msgid, params, out);

@@ -23,6 +23,7 @@
 #include "nowcalls/status.h"
 #include "wire/admin_messages.h"
 #include "wire/client_messages.h"
+#include "wire/cluster_messages.h"
 #include "wire/namespace_rows.h"
 #include "wire/rows.h"
 
@@ -76,6 +77,10 @@ class BlockingClient {
   // call.
   Result<wire::BackupReply> Copy();
   Result<std::string_view> CopyPiece(const wire::CopyPieceParams& params);
+  // kInvalidArgument: the server is no member of a cluster, here and below.
+  Result<wire::ClusterReply> Cluster();
+  // The term that ends. kResourceExhausted: no other member can take over now.
+  Result<uint64_t> Handover();
   // kInvalidArgument also if no rule and no live token has the id.
   Result<wire::FlowRow> Flow(const wire::FlowParams& params);
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);

@@ -12,6 +12,7 @@
 
 #include "base/log_record.h"
 #include "nowcalls/status.h"
+#include "wire/cluster_messages.h"
 
 namespace nowcalls::engine {
 
@@ -55,12 +56,23 @@ class Driver {
   // Reads from the last backup in that place, without blocking; no bytes: the end of the file.
   // kResourceExhausted: not in memory yet, ask again. kNotFound: there is no such file.
   virtual Result<std::string_view> ReadCopy(std::string_view /*file*/, uint64_t /*offset*/) {
-    return Status::FailedPrecondition("this server is no member of a cluster");
+    return NoMember();
   }
+
+  // kFailedPrecondition: the server is no member of a cluster, here and below.
+  virtual Result<wire::ClusterReply> DescribeCluster() { return NoMember(); }
+  // Begins a handover to a standby, soon after the call. `by`: for the log. Returns the term that
+  // ends. Also kResourceExhausted: no standby can take over now, and why.
+  virtual Result<uint64_t> HandOver(std::string_view /*by*/) { return NoMember(); }
 
   // `topic` bounds the lines a second; `fields` stand beside the message in a JSON log.
   virtual void Log(Severity severity, LogTopic topic, std::string_view message,
                    const LogFields& fields) = 0;
+
+ protected:
+  static Status NoMember() {
+    return Status::FailedPrecondition("this server is no member of a cluster");
+  }
 };
 
 }  // namespace nowcalls::engine

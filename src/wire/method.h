@@ -45,6 +45,8 @@ enum class Method : uint8_t {
   kIdentify,
   kCopy,
   kCopyPiece,
+  kCluster,
+  kHandover,
 };
 
 // Searched from the front.
@@ -80,6 +82,8 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kIdentify, "identify"},
     {Method::kCopy, "copy"},
     {Method::kCopyPiece, "copy_piece"},
+    {Method::kCluster, "cluster"},
+    {Method::kHandover, "handover"},
 });
 
 inline constexpr size_t kMethodCount = kMethodNames.size() + 1;  // kUnknown included.

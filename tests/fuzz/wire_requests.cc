@@ -14,6 +14,7 @@
 #include "support/core_harness.h"
 #include "wire/admin_messages.h"
 #include "wire/client_messages.h"
+#include "wire/cluster_messages.h"
 #include "wire/namespace_rows.h"
 #include "wire/rows.h"
 
@@ -29,7 +30,7 @@ constexpr uint64_t kUnsignedMax = std::numeric_limits<uint64_t>::max();
 
 // What the length of each table divides is taken from a byte with %.
 constexpr Method kMethods[] = {
-    Method::kAcquire,        Method::kAcquire,   Method::kAcquireAll,
+    Method::kAcquire,        Method::kCluster,   Method::kAcquireAll,
     Method::kParams,         Method::kRequest,   Method::kRequestParam,
     Method::kRelease,        Method::kCopy,      Method::kReclaimNamespace,
     Method::kDrainNamespace, Method::kKeep,      Method::kCancel,
@@ -396,6 +397,7 @@ void CheckReply(Method method, const EngineReply& reply) {
     case Method::kBackup:
     case Method::kCopy: return CheckDecoded(wire::DecodeBackupReply(result));
     case Method::kCopyPiece: return CheckDecoded(wire::DecodeCopyPieceReply(result));
+    case Method::kCluster: return CheckDecoded(wire::DecodeClusterReply(result));
     default: REQUIRE_FALSE(result.empty());
   }
 }

@@ -38,9 +38,22 @@ class FakeDriver : public engine::Driver {
   Result<std::string_view> ReadCopy(std::string_view /*file*/, uint64_t /*offset*/) override {
     return std::string_view("abc");
   }
+  Result<wire::ClusterReply> DescribeCluster() override {
+    return cluster ? Result<wire::ClusterReply>(*cluster) : Driver::DescribeCluster();
+  }
+  Result<uint64_t> HandOver(std::string_view by) override {
+    if (!cluster) return Driver::HandOver(by);
+    if (cluster->members.size() < 2) return Status::ResourceExhausted("nobody else lives");
+    handed_over_by = by;
+    return cluster->term;
+  }
 
   // The batch that is being committed; nullptr: none.
   const ledger::CommitBatch* commit = nullptr;
+
+  // None: the server is no member of one.
+  std::optional<wire::ClusterReply> cluster;
+  std::string handed_over_by;
 
   // Backups that were asked for and have not ended; a second one is refused.
   std::optional<engine::BackupJob> backup;

@@ -247,4 +247,20 @@ void CopyPiece(const Call& call) {
   wire::EncodeCopyPiece(call.request.msgid, *bytes, call.Immediate());
 }
 
+// The end begins behind this turn, so that its answers, this one too, are sent.
+void Handover(const Call& call) {
+  wire::RequestError error;
+  if (!wire::DecodeNoParams(call.request.method, call.request.params, &error)) {
+    return ReplyError(call, error);
+  }
+  const std::string who = NameOf(*call.connection);
+  const Result<uint64_t> term = call.service.driver->HandOver(who);
+  call.service.driver->Log(term.ok() ? Severity::kInfo : Severity::kWarn, LogTopic::kAct,
+                           "administrator " + who + " asked for a handover" +
+                               (term.ok() ? "" : ", and was refused: " + term.status().message()),
+                           FieldsOf(call, {}));
+  if (!term.ok()) return ReplyError(call, ErrorOf(term.status().WithContext("handover")));
+  wire::EncodePing(call.request.msgid, *term, call.Immediate());
+}
+
 }  // namespace nowcalls::engine::rpc

@@ -46,6 +46,7 @@ void RulesLoad(const Call& call);
 void Backup(const Call& call);
 void Copy(const Call& call);
 void CopyPiece(const Call& call);
+void Handover(const Call& call);
 
 // Listings: listings.cc, namespaces.cc.
 void RulesList(const Call& call);
@@ -57,6 +58,7 @@ void Tokens(const Call& call);
 void Sessions(const Call& call);
 void History(const Call& call);
 void Namespaces(const Call& call);
+void Cluster(const Call& call);
 void Info(const Call& call);
 
 }  // namespace nowcalls::engine::rpc

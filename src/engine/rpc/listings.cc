@@ -238,4 +238,13 @@ void Info(const Call& call) {
   wire::EncodeFigures(call.request.msgid, call.service.figures(), call.Immediate());
 }
 
+void Cluster(const Call& call) {
+  wire::RequestError error;
+  if (!wire::DecodeNoParams(call.request.method, call.request.params, &error))
+    return ReplyError(call, error);
+  const Result<wire::ClusterReply> cluster = call.service.driver->DescribeCluster();
+  if (!cluster.ok()) return ReplyError(call, ErrorOf(cluster.status().WithContext("cluster")));
+  wire::EncodeCluster(call.request.msgid, *cluster, call.Immediate());
+}
+
 }  // namespace nowcalls::engine::rpc

@@ -19,6 +19,7 @@ constexpr Cost kHelloCost{.base = 8};
 // line for work, and take no turn of others.
 constexpr Cost kIdentifyCost{.base = 64, .work = true};
 constexpr Cost kRow{.base = 8, .shows = true};
+constexpr Cost kMembers{.base = 8};
 constexpr Cost kListing{.base = 100, .per_kib = 4, .work = true, .shows = true};
 // Has a filter.
 constexpr Cost kSearch{.base = 200, .per_kib = 4, .work = true, .shows = true};
@@ -68,6 +69,8 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kIdentify, kIdentifyCost, {Role::kAnybody, Scope::kServer}, Identify},
     {Id::kCopy, kPartOfTurn, {Role::kAdministrator, Scope::kServer}, Copy},
     {Id::kCopyPiece, kPartOfTurn, {Role::kAdministrator, Scope::kServer}, CopyPiece},
+    {Id::kCluster, kMembers, {Role::kObserver, Scope::kServer}, Cluster},
+    {Id::kHandover, kPartOfTurn, {Role::kAdministrator, Scope::kServer}, Handover},
 });
 
 // kUnknown has no row.

@@ -4,11 +4,14 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/books.h"
 #include "support/engine_harness.h"
 #include "wire/admin_messages.h"
+#include "wire/client_messages.h"
+#include "wire/cluster_messages.h"
 #include "wire/rows.h"
 
 namespace nowcalls::engine {
@@ -352,6 +355,41 @@ TEST_CASE("a backup that failed is told with its reason, and only to whoever ask
   s.h.engine().OnBackupDone(s.admin, wire::BackupReply{}, s.h.now());
   s.h.Turn();
   CHECK(s.h.TakeReplies(s.admin).empty());
+}
+
+wire::ClusterReply ClusterOf(std::vector<wire::ClusterMember> members) {
+  return {.cluster = "c", .prefix = "p", .term = 4, .writer = "a:1", .members = std::move(members)};
+}
+
+TEST_CASE("the writer of a cluster tells the members, and a single server that it is none") {
+  Server s;
+  const std::string request = PlainRequest(8, Method::kCluster);
+  CHECK(s.h.Call(s.admin, request).ErrorText() ==
+        "UNSUPPORTED: cluster: this server is no member of a cluster");
+  CHECK(s.h.Call(s.admin, PlainRequest(9, Method::kHandover)).ErrorText() ==
+        "UNSUPPORTED: handover: this server is no member of a cluster");
+  s.h.driver().cluster = ClusterOf({{.member = "a", .address = "a:1"}});
+  const auto reply = wire::DecodeClusterReply(s.h.Call(s.admin, request).result);
+  REQUIRE(reply.ok());
+  CHECK(*reply == *s.h.driver().cluster);
+}
+
+TEST_CASE("a handover is answered with the term that ends, and is logged with who asked for it") {
+  Server s;
+  s.h.driver().cluster = ClusterOf({{.member = "a", .address = "a:1"}});
+  s.h.driver().TakeLog();
+  CHECK(s.h.Call(s.admin, PlainRequest(8, Method::kHandover)).ErrorText() ==
+        "OVERLOADED: handover: nobody else lives");
+  CHECK(s.h.driver().TakeLog() ==
+        "warn: administrator 10.0.0.1:5 asked for a handover, and was "
+        "refused: nobody else lives\n");
+  CHECK(s.h.driver().handed_over_by.empty());
+  s.h.driver().cluster->members.push_back({.member = "b", .address = "b:1"});
+  const EngineReply reply = s.h.Call(s.admin, PlainRequest(9, Method::kHandover));
+  CHECK(*wire::DecodeUintReply(reply.result) == 4);
+  CHECK(s.h.driver().handed_over_by == "10.0.0.1:5");
+  CHECK(s.h.driver().TakeLog() == "info: administrator 10.0.0.1:5 asked for a handover\n");
+  CHECK(s.h.driver().last_topic_and_fields() == "act peer=10.0.0.1:5");
 }
 
 }  // namespace

@@ -157,7 +157,9 @@ void AddOfAdministrators(Method method, uint32_t id, wire::OutputBuffer* out) {
       wire::EncodeDrainNamespaceRequest(id, {.name_space = "default", .on = true}, out);
       break;
     case Method::kBackup: wire::EncodeBackupRequest(id, {.to = "/copy"}, out); break;
-    case Method::kCopy: wire::EncodePlainRequest(id, method, out); break;
+    case Method::kCopy:
+    case Method::kCluster:
+    case Method::kHandover: wire::EncodePlainRequest(id, method, out); break;
     case Method::kCopyPiece: wire::EncodeCopyPieceRequest(id, {.file = "backup.json"}, out); break;
     default: break;
   }

@@ -145,7 +145,7 @@ TEST_CASE("requests are counted by method, once each, also those that do not exi
   CHECK(
       InfoFrom(&h, c, "requests").starts_with(R"("requests":{"acquire":3,"release":0,"keep":0,)"));
   CHECK(InfoFrom(&h, c, "info").starts_with(R"("info":2,)"));
-  CHECK(InfoFrom(&h, c, "copy_piece").starts_with(R"("copy_piece":0,"unknown":1})"));
+  CHECK(InfoFrom(&h, c, "handover").starts_with(R"("handover":0,"unknown":1})"));
 }
 
 TEST_CASE("scans of the sweep are counted, and what they found") {

@@ -104,7 +104,9 @@ void AddOfAdministrators(Method method, const Subject& subject, wire::OutputBuff
     case Method::kDrainNamespace:
       return wire::EncodeDrainNamespaceRequest(7, {.name_space = name_space, .on = true}, out);
     case Method::kBackup: return wire::EncodeBackupRequest(7, {.to = "/copy"}, out);
-    case Method::kCopy: return wire::EncodePlainRequest(7, method, out);
+    case Method::kCopy:
+    case Method::kCluster:
+    case Method::kHandover: return wire::EncodePlainRequest(7, method, out);
     case Method::kCopyPiece: return wire::EncodeCopyPieceRequest(7, {.file = "backup.json"}, out);
     default: return;
   }

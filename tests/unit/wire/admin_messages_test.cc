@@ -11,6 +11,7 @@
 #include "unit/wire/golden_vectors.h"
 #include "unit/wire/pack.h"
 #include "wire/client_messages.h"
+#include "wire/cluster_messages.h"
 #include "wire/rows.h"
 #include "wire/splitter.h"
 
@@ -89,6 +90,8 @@ TEST_CASE("a client's requests to administrate are the golden bytes") {
   CheckBytes(Requests(), "copy_piece", [](auto* o) {
     EncodeCopyPieceRequest(37, {"ledger/000012.sst", 262144}, o);
   });
+  CheckBytes(Requests(), "cluster", [](auto* o) { EncodePlainRequest(38, Method::kCluster, o); });
+  CheckBytes(Requests(), "handover", [](auto* o) { EncodePlainRequest(39, Method::kHandover, o); });
 }
 
 TEST_CASE("the server reads the golden requests to administrate") {
@@ -208,6 +211,45 @@ TEST_CASE("the server's answers to administrators are the golden bytes, and a cl
   CHECK(*DecodeReclaimedReply(ResultOf("reclaim_client")) == ReclaimedReply{1000, true});
   CHECK(*DecodeDrainReply(ResultOf("drain")) == DrainReply{TokenStatus::kOk, 2, 1});
   CHECK(DecodeAcquireReply(ResultOf("acquire_draining"))->refused_by == RefusedBy::kDraining);
+}
+
+ClusterReply SampleCluster() {
+  return {.cluster = "c1",
+          .prefix = "/p/",
+          .term = 4,
+          .writer = "a:1",
+          .last_batch = 900,
+          .log_bytes = 5'000,
+          .log_bytes_max = 268'435'456,
+          .members = {{.member = "0a",
+                       .address = "a:1",
+                       .version = "1.0",
+                       .leads = true,
+                       .applied = 900,
+                       .synced = 890},
+                      {.member = "0b",
+                       .address = "b:1",
+                       .version = "1.0",
+                       .applied = 899,
+                       .synced = 880,
+                       .lag = 1,
+                       .silent_ms = 300}}};
+}
+
+TEST_CASE("what a cluster says of itself is the golden bytes, and a client reads them") {
+  CheckBytes(Replies(), "cluster", [](auto* o) { EncodeCluster(38, SampleCluster(), o); });
+  CHECK(*DecodeClusterReply(ResultOf("cluster")) == SampleCluster());
+  CheckBytes(Replies(), "handover", [](auto* o) { EncodePing(39, 4, o); });
+  CHECK(*DecodeUintReply(ResultOf("handover")) == 4);
+  // More than is known is ignored, less is not taken.
+  const std::string later = PackArray("c1", "/p/", 4, "a:1", 9, 5, 6, Raw{PackArray()}, "later");
+  CHECK(DecodeClusterReply(later)->last_batch == 9);
+  CHECK(DecodeClusterReply(PackArray("c1", "/p/", 4, "a:1", 9, 5, 6)).status().code() ==
+        StatusCode::kCorruption);
+  const std::string nameless = PackArray(Raw{PackMap("address", "a:1")});
+  CHECK(DecodeClusterReply(PackArray("c1", "/p/", 4, "a:1", 9, 5, 6, Raw{nameless}))
+            .status()
+            .message() == "cluster answer: members.member is missing in a row");
 }
 
 TEST_CASE("a limit may be left out and is within bounds") {

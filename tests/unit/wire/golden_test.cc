@@ -584,7 +584,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 64);
+  CHECK(quoted == 68);
 }
 
 }  // namespace
