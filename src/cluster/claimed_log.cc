@@ -64,7 +64,7 @@ Txn ClaimedLog::Look() const {
   first.keys_only = true;
   Operation last = first;
   last.descending = true;
-  return {.then = {Get(keys_.lineage()), Get(keys_.writer()), first, last}};
+  return {.then = {Get(keys_.lineage()), Get(keys_.writer()), first, last, Get(keys_.leader())}};
 }
 
 Result<LogView> ClaimedLog::ViewOf(const TxnReply& reply) const {
@@ -86,6 +86,11 @@ Result<LogView> ClaimedLog::ViewOf(const TxnReply& reply) const {
   };
   view.first = number_of(2);
   view.last = number_of(3);
+  if (const Row* row = OnlyRow(Found(reply, 4))) {
+    Result<cluster::Claim> leader = Claim::FromJson(row->value);
+    if (!leader.ok()) return leader.status();
+    view.leader = *std::move(leader);
+  }
   return view;
 }
 
@@ -101,7 +106,7 @@ Txn ClaimedLog::Read(uint64_t from, int64_t slots_max) const {
 // A hole ends the log: only Settle says that there is nothing behind it.
 ClaimedLog::SlotRun ClaimedLog::SlotsOf(const TxnReply& reply, uint64_t from) const {
   SlotRun slots;
-  for (const Row& row : Found(reply, 4)) {
+  for (const Row& row : Found(reply, 5)) {
     if (keys_.SlotNumber(row.key) != from + slots.batches.size()) break;
     slots.batches.push_back(row.value);
   }
@@ -224,7 +229,8 @@ Fate ClaimedLog::FateOf(const TxnReply& reply, const HeldClaim& held,
 
 Txn ClaimedLog::Resign(const HeldClaim& held) const {
   return {.compares = IsWriter(held),
-          .then = {{.kind = Operation::Kind::kDelete, .key = keys_.writer()}}};
+          .then = {{.kind = Operation::Kind::kDelete, .key = keys_.writer()},
+                   {.kind = Operation::Kind::kDelete, .key = keys_.leader()}}};
 }
 
 }  // namespace nowcalls::cluster

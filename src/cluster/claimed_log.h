@@ -28,6 +28,8 @@ struct LogView {
   std::optional<Lineage> lineage{};  // None: no member was ever here.
   std::string lineage_value{};
   std::optional<Claim> writer{};
+  // Of the writer that began to serve last, while it has not given its claim back.
+  std::optional<Claim> leader{};
   uint64_t first = 0;  // Slot; 0: there is none.
   uint64_t last = 0;   // Likewise.
 

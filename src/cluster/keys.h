@@ -23,7 +23,7 @@ class Keys {
 
   std::string lineage() const { return prefix_ + "cluster"; }
   std::string writer() const { return prefix_ + "writer"; }
-  std::string leader() const { return prefix_ + "leader"; }  // The last writer that began to serve.
+  std::string leader() const { return prefix_ + "leader"; }  // The last that began to serve.
   // Sorted as the numbers are.
   std::string Slot(uint64_t number) const;
   std::string slots_end() const { return prefix_ + "log0"; }  // '0' follows '/'.

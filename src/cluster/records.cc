@@ -75,8 +75,8 @@ Result<Claim> Claim::FromJson(std::string_view json) {
 }
 
 std::string MemberRecord::ToJson() const {
-  return Json{{"member", member}, {"address", address}, {"version", version},
-              {"leads", leads},   {"applied", applied}, {"synced", synced}}
+  return Json{{"member", member},   {"address", address}, {"version", version}, {"leads", leads},
+              {"applied", applied}, {"synced", synced},   {"lag", lag}}
       .dump();
 }
 
@@ -89,6 +89,7 @@ Result<MemberRecord> MemberRecord::FromJson(std::string_view json) {
   fields.Take("leads", &record.leads);
   fields.Take("applied", &record.applied);
   fields.Take("synced", &record.synced);
+  fields.Take("lag", &record.lag);
   if (fields.wrong()) {
     return Status::Corruption("a key below 'members' in etcd has a value that is no member");
   }

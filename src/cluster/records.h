@@ -34,6 +34,7 @@ struct MemberRecord {
   bool leads = false;
   uint64_t applied = 0;  // The last batch in its tables,
   uint64_t synced = 0;   // and the last that a power cut there does not take.
+  uint64_t lag = 0;      // Batches that the log had, as of its last look, and its tables lack.
 
   std::string ToJson() const;
   // kCorruption: `json` is no such record.

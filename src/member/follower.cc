@@ -23,7 +23,8 @@ Follower::Follower(cluster::Etcd* etcd, EtcdLog* log, store::Tables* tables,
       options_(std::move(options)),
       identity_(std::move(identity)),
       standby_(log, tables),
-      seal_ms_(options_.seal_ms) {
+      seal_ms_(options_.seal_ms),
+      holds_off_until_ms_(options_.holds_off_until_ms) {
   log_->SetAdmit([this](const cluster::LogView& view) { return Admit(view); });
 }
 
@@ -37,8 +38,18 @@ uint64_t Follower::lag() const {
 Result<std::optional<FreshClaim>> Follower::Step() {
   const Result<bool> more = Follow();
   if (!more.ok()) return more.status();
-  if (*more || writer()) return std::optional<FreshClaim>();
+  if (*more || writer() || BoottimeMs() < holds_off_until_ms_) return std::optional<FreshClaim>();
   return Claim();
+}
+
+std::string Follower::WhyNobodyWrites() const {
+  const cluster::LogView& seen = log_->view();
+  if (!seen.lineage) return "it begins the cluster";
+  if (!seen.leader) {
+    return (last_writer_.empty() ? std::string("the writer") : last_writer_) + " handed over";
+  }
+  return "the lease of " + seen.leader->address + " in term " + std::to_string(seen.leader->term) +
+         " has ended";
 }
 
 // True: the log has more.
@@ -48,6 +59,9 @@ Result<bool> Follower::Follow() {
   seal_ms_ = std::max(seal_ms_, standby_.ledger_ms());
   // A writer that lives vouches that its last batch is of now. What a dead one left may be old.
   saw_writer_ = saw_writer_ || writer();
+  if (writer()) last_writer_ = writer()->address;
+  // Its own claim may still be there, if etcd did not answer when it was given back.
+  if (writer() && (!identity_ || writer()->member != identity_->member)) holds_off_until_ms_ = 0;
   if (saw_writer_ && seal_ms_ > 0) observed_.Saw(seal_ms_, BoottimeMs());
   return more;
 }
@@ -103,7 +117,8 @@ Result<std::optional<FreshClaim>> Follower::Claim() {
   if (const Status taken = standby_.TakeOver(claim.term); !taken.ok()) {
     return Status::Corruption(taken.message() + ": etcd has lost a part of what it had");
   }
-  claim_ = FreshClaim{.held = *held, .lease = *lease, .asked_ms = asked_ms};
+  claim_ =
+      FreshClaim{.held = *held, .lease = *lease, .asked_ms = asked_ms, .why = WhyNobodyWrites()};
   return claim_;
 }
 

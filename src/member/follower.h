@@ -26,6 +26,9 @@ struct FollowerOptions {
   std::string address;   // Claim::address.
   std::string format;    // Lineage::format, if this member begins the cluster.
   int64_t seal_ms = 0;   // Ledger time of the tables' last batch; 0: none.
+  // BoottimeMs until which others go first: this member has handed over. No longer than until
+  // another has written.
+  int64_t holds_off_until_ms = 0;
 };
 
 // A claim, with its lease.
@@ -33,6 +36,7 @@ struct FreshClaim {
   cluster::HeldClaim held;
   cluster::LeaseTime lease;
   int64_t asked_ms = 0;  // BoottimeMs before the lease was asked for.
+  std::string why{};     // Nobody had the claim, for the log.
 };
 
 class Follower {
@@ -67,6 +71,7 @@ class Follower {
   Result<bool> Follow();
   Status Admit(const cluster::LogView& view);
   Status Join(const std::string& cluster_id, bool joined);
+  std::string WhyNobodyWrites() const;
   Result<std::optional<FreshClaim>> Claim();
 
   cluster::Etcd* const etcd_;
@@ -78,6 +83,8 @@ class Follower {
   Part needs_ = Part::kGoOn;
   int64_t seal_ms_;  // Ledger time of the tables' last batch.
   bool saw_writer_ = false;
+  std::string last_writer_{};  // Its address, as of the last one that was seen; empty: none was.
+  int64_t holds_off_until_ms_;
   ledger::ObservedTime observed_;
   std::optional<FreshClaim> claim_;  // While it settles.
 };

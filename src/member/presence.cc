@@ -58,13 +58,21 @@ void Presence::Tell(const cluster::MemberRecord& record) {
 }
 
 void Presence::Hear(const cluster::TxnReply& reply) {
-  std::vector<cluster::MemberRecord> members;
+  const int64_t now_ms = BoottimeMs();
+  std::vector<HeardMember> members;
+  std::map<std::string, Seen> seen;
   for (const cluster::Row& row :
        reply.found.empty() ? std::vector<cluster::Row>() : reply.found[0]) {
+    // Each report is another version of the key.
+    const auto before = seen_.find(row.key);
+    const bool is_old = before != seen_.end() && before->second.version == row.version;
+    const Seen now = is_old ? before->second : Seen{.version = row.version, .at_ms = now_ms};
+    seen.emplace(row.key, now);
     Result<cluster::MemberRecord> member = cluster::MemberRecord::FromJson(row.value);
     // A record of a version to come is passed over, as one that is absent.
-    if (member.ok()) members.push_back(*std::move(member));
+    if (member.ok()) members.push_back({*std::move(member), now_ms - now.at_ms});
   }
+  seen_ = std::move(seen);
   calls_.members(members);
 }
 

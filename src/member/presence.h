@@ -7,8 +7,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,11 @@
 
 namespace nowcalls::member {
 
+struct HeardMember {
+  cluster::MemberRecord record;
+  int64_t silent_ms = 0;  // Since this member heard it say something last.
+};
+
 class Presence {
  public:
   // A member that is silent for so long is no reason to keep the log.
@@ -28,7 +35,7 @@ class Presence {
     // What this member says of itself now. nullopt: nothing yet.
     std::function<std::optional<cluster::MemberRecord>()> record;
     // What the live members say, this one too, in the order of their names.
-    std::function<void(const std::vector<cluster::MemberRecord>&)> members;
+    std::function<void(const std::vector<HeardMember>&)> members;
   };
 
   // All outlive it. Calls run on the thread.
@@ -47,8 +54,14 @@ class Presence {
   cluster::Etcd* const etcd_;
   const cluster::Keys* const keys_;
   const Calls calls_;
-  std::optional<cluster::LeaseTime> lease_;  // The thread's, as are the next two.
-  int64_t revision_ = 0;                     // As of looked_ms_.
+  // Of a key: which of its versions was seen last, and when it was seen first.
+  struct Seen {
+    int64_t version = 0;
+    int64_t at_ms = 0;
+  };
+  std::map<std::string, Seen> seen_;  // The thread's, as are the next three.
+  std::optional<cluster::LeaseTime> lease_;
+  int64_t revision_ = 0;  // As of looked_ms_.
   int64_t looked_ms_ = 0;
 
   std::mutex mutex_;

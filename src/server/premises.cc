@@ -125,10 +125,9 @@ std::string AddressesOf(std::span<const std::unique_ptr<Listener>> listeners, bo
 }
 
 // How this machine reaches the server: by its own socket, if there is one.
-std::vector<std::string> OwnAddresses(std::span<const std::unique_ptr<Listener>> listeners) {
+std::vector<std::string> OwnAddresses(const std::vector<net::Endpoint>& listens) {
   std::vector<std::string> addresses;
-  for (const auto& listener : listeners) {
-    net::Endpoint address = listener->address();
+  for (net::Endpoint address : listens) {
     if (address.tcp.host == "0.0.0.0") address.tcp.host = "127.0.0.1";
     if (address.tcp.host == "::") address.tcp.host = "::1";
     addresses.insert(addresses.begin(), address.ToString());
@@ -232,7 +231,17 @@ Status Premises::StartWeb() {
                  address.ToString() + "/";
   }
   spdlog::info("page, metrics and health on {}", addresses);
+  if (!config_->cluster.on()) return Status::Ok();
+  // The page of a member that stands by is live, too.
+  std::vector<net::Endpoint> listens;
+  for (const HostPort& address : config_->listen) listens.push_back(net::Endpoint::Tcp(address));
+  listens.push_back(net::Endpoint::Unix(OwnSocket(*config_)));
+  Look(listens);
   return Status::Ok();
+}
+
+void Premises::Look(const std::vector<net::Endpoint>& addresses) {
+  if (web_ != nullptr && !std::exchange(web_looks_, true)) web_->Look(OwnAddresses(addresses));
 }
 
 Result<Ended> Premises::Serve(Served served) {
@@ -268,8 +277,8 @@ Result<Ended> Premises::Serve(Served served) {
   NOWCALLS_RETURN_IF_ERROR(LetIn(&server, served.ledger, clock, served.began_ms));
   if (served.serving) served.serving();
   server.Run();
-  if (server.deposed()) port_file_.Remove();
-  return Ended{.deposed = server.deposed(), .end_asked = server.end_asked()};
+  if (server.ended().deposed) port_file_.Remove();
+  return server.ended();
 }
 
 // The port file comes last: it names a server that answers.
@@ -279,12 +288,14 @@ Status Premises::LetIn(Server* server, recovery::RecoveredLedger* ledger,
   if (!listeners.ok()) return listeners.status();
   holds_.clear();
   const uint16_t port = listeners->front()->address().tcp.port;
-  const std::vector<std::string> own_addresses = OwnAddresses(*listeners);
+  std::vector<net::Endpoint> listens;
+  for (const auto& listener : *listeners) listens.push_back(listener->address());
   const std::string addresses = AddressesOf(*listeners, tls_ != nullptr);
   // Grace counts from here: no client could come back while the disk took the rules.
   ledger->core->Begin(clock.Now());
   server->Start(*std::move(listeners));
-  if (web_ != nullptr && !std::exchange(web_looks_, true)) web_->Look(own_addresses, port);
+  if (web_ != nullptr && !std::exchange(web_announces_, true)) web_->Announce(port);
+  Look(listens);
   const Status written = port_file_.Write(port);
   if (!written.ok()) {
     LogAt(Severity::kError, written.message());

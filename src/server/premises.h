@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "net/endpoint.h"
 #include "nowcalls/status.h"
 #include "recovery/recovery.h"
 #include "server/bootstrap.h"
@@ -40,11 +41,6 @@ struct Served {
   int64_t began_ms = 0;             // BoottimeMs, for the log.
 };
 
-struct Ended {
-  bool deposed = false;    // Another is the writer. Connections are closed, Served::close is not.
-  bool end_asked = false;  // By a signal or the program.
-};
-
 class Premises {
  public:
   // Both outlive it.
@@ -64,6 +60,7 @@ class Premises {
   Status ReadSecurity();
   void ReadSecurityAgain();
   Status StartWeb();
+  void Look(const std::vector<net::Endpoint>& addresses);
   Status LetIn(Server* server, recovery::RecoveredLedger* ledger, const ledger::Clock& clock,
                int64_t began_ms);
 
@@ -75,6 +72,7 @@ class Premises {
   web::Board board_;
   std::unique_ptr<web::Web> web_;
   bool web_looks_ = false;
+  bool web_announces_ = false;
   PortFile port_file_;
 };
 

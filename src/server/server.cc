@@ -128,9 +128,9 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
   for (const auto& listener : listeners) addresses.push_back(listener->address().ToString());
   peers_.Start(&loop_, std::move(listeners));
   additions_->Serve(&loop_, std::move(addresses), [this] {
-    if (turn_.ending()) return;
+    if (ended_.end_asked) return;
     LogAt(Severity::kInfo, "the program asks for the end: finishing what is in flight");
-    BeginEnd();
+    AskForEnd("the program asked for the end");
   });
   board_->phase.store(web::Board::Phase::kServing, std::memory_order_release);
   service_.Ready();
@@ -138,7 +138,7 @@ void Server::Start(std::vector<std::unique_ptr<Listener>> listeners) {
 
 void Server::Run() {
   uv_run(&loop_, UV_RUN_DEFAULT);
-  NOWCALLS_CHECK(deposed_ || turn_.phase() == node::Phase::kClosed);
+  NOWCALLS_CHECK(ended_.deposed || turn_.phase() == node::Phase::kClosed);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
 }
 
@@ -168,6 +168,21 @@ Result<std::string_view> Server::ReadCopy(std::string_view file, uint64_t offset
   return copies_.Read(file, offset, BoottimeMs());
 }
 
+Result<wire::ClusterReply> Server::DescribeCluster() {
+  return claim_.on() ? claim_.describe() : Driver::DescribeCluster();
+}
+
+// The turn that answers the asker comes first.
+Result<uint64_t> Server::HandOver(std::string_view by) {
+  if (!claim_.on()) return Driver::HandOver(by);
+  if (turn_.ending() || !handover_by_.empty()) {
+    return Status::ResourceExhausted("this server ends, or hands over already");
+  }
+  NOWCALLS_RETURN_IF_ERROR(claim_.may_hand_over());
+  handover_by_ = by;
+  return board_->cluster_term.load(std::memory_order_relaxed);
+}
+
 void Server::BeginTurn() {
   turn_began_ns_ = MonotonicNs();
   // At the latest now: the loop has looked at all sockets. Full lists were received before.
@@ -177,7 +192,12 @@ void Server::BeginTurn() {
 void Server::DoTurn() {
   // 1. A batch that became durable while the loop was reading: its replies leave in this turn.
   commits_.Collect();
-  LookAtClaim();
+  // Also a loop that stood still looks before anything leaves.
+  if (claim_.on() && turn_.engine_runs() && claim_.over()) turn_.OnDeposed();
+  if (!handover_by_.empty() && !turn_.ending() && turn_.engine_runs()) {
+    LogAt(Severity::kInfo, "handing over: finishing what is in flight");
+    Leave("administrator " + handover_by_ + " asked for a handover");
+  }
   // 2. Lines that are due.
   const Instant now = Now();
   log_.ReportSuppressed(now);
@@ -187,8 +207,9 @@ void Server::DoTurn() {
   if (claim_.on()) LookAtCopies();
 
   // 3. Decide, commit, reply.
-  const int64_t sleep_ms = turn_.Run();
+  int64_t sleep_ms = turn_.Run();
   if (turn_.phase() >= node::Phase::kClosed) return CloseHandles();
+  if (!handover_by_.empty() && !turn_.ending()) sleep_ms = 0;
   // 4. Sleep; the timer counts from the loop's time.
   uv_update_time(&loop_);  // A commit within the turn may have taken long.
   hooks_.WakeIn(sleep_ms);
@@ -231,9 +252,9 @@ void Server::OnSignal(int signal) {
     return;
   }
   const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
-  if (!turn_.ending()) {
+  if (!ended_.end_asked) {
     LogAt(Severity::kInfo, name + ": finishing what is in flight");
-    return BeginEnd();
+    return AskForEnd(name);
   }
   if (Now() - turn_.end_began() < kSameSignalMs) return;
   // Like kill -9: nothing acknowledged is lost.
@@ -273,9 +294,15 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
   SetLogLevel(config_.log_level);
 }
 
-void Server::BeginEnd() {
-  end_asked_ = true;
+// Also of a server that hands over: then it does not go on as a standby.
+void Server::AskForEnd(const std::string& why) {
+  ended_.end_asked = true;
   service_.Stopping();
+  if (!turn_.ending()) Leave(why);
+}
+
+void Server::Leave(const std::string& why) {
+  ended_.why = why;
   board_->phase.store(web::Board::Phase::kEnding, std::memory_order_release);
   // In this order: receive what came before the signal, begin the end, stop reading.
   peers_.Receive();
@@ -293,14 +320,10 @@ void Server::StopWatching() {
   backups_.End();
 }
 
-// Also a loop that stood still looks before anything leaves.
-void Server::LookAtClaim() {
-  if (claim_.on() && turn_.engine_runs() && claim_.over()) turn_.OnDeposed();
-}
-
 void Server::Abandon() {
-  deposed_ = true;
+  ended_.deposed = true;
   board_->phase.store(web::Board::Phase::kStandby, std::memory_order_release);
+  board_->commit_since_ms.store(0, std::memory_order_relaxed);  // Nobody waits for it any more.
   claim_.give_up();
   peers_.Abandon();
   StopWatching();
@@ -321,8 +344,9 @@ void Server::EndIsLate() {
 void Server::CloseHandles() {
   if (looks_until_ms_ == 0) looks_until_ms_ = BoottimeMs() + kLooksMsMax;
   const bool looks = !rules_.idle() || !access_.idle() || !config_watch_.idle() || !tls_.idle();
-  // A deposed writer goes on as a standby, so it waits for what still uses its members.
-  if (deposed_ && (looks || commits_.busy() || backups_.busy())) return hooks_.WakeIn(kPauseMs);
+  // A process that goes on as a standby waits for what still uses its members.
+  const bool goes_on = ended_.deposed || !ended_.end_asked;
+  if (goes_on && (looks || commits_.busy() || backups_.busy())) return hooks_.WakeIn(kPauseMs);
   if (looks && BoottimeMs() < looks_until_ms_) return hooks_.WakeIn(kPauseMs);
   if (looks) LeaveLookBehind();
   // Threads are joined, and handles closed; uv_run returns when the last one is.

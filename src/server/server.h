@@ -42,6 +42,7 @@
 #include "server/threads/scan_thread.h"
 #include "store/store.h"
 #include "web/board.h"
+#include "wire/cluster_messages.h"
 
 namespace nowcalls::server {
 
@@ -56,8 +57,18 @@ struct ClaimWatch {
   std::function<bool()> over{};     // Another may be the writer: nothing may leave.
   std::function<void()> give_up{};  // Commits end and fail from now on.
   std::string secret{};             // Lineage::secret.
+  std::function<wire::ClusterReply()> describe{};
+  // As engine::Driver::HandOver.
+  std::function<Status()> may_hand_over{};
 
   bool on() const { return over != nullptr; }
+};
+
+// How a server ended. Neither deposed nor asked for its end: it has handed over.
+struct Ended {
+  bool deposed = false;    // Another is the writer. Connections are closed, the store is not.
+  bool end_asked = false;  // By a signal or the program.
+  std::string why{};       // It left in good order, for the log.
 };
 
 class Server final : public engine::Driver, private node::Io {
@@ -93,9 +104,8 @@ class Server final : public engine::Driver, private node::Io {
 
   // REQUIRES: Start.
   void Run();
-  // After Run. Deposed: another is the writer now; the store was not closed.
-  bool deposed() const { return deposed_; }
-  bool end_asked() const { return end_asked_; }
+  // After Run.
+  const Ended& ended() const { return ended_; }
 
   // engine::Driver.
   void Write(std::span<engine::Output> outputs) override { peers_.Write(outputs); }
@@ -107,6 +117,8 @@ class Server final : public engine::Driver, private node::Io {
   }
   Status BeginBackup(const engine::BackupJob& job) override;
   Result<std::string_view> ReadCopy(std::string_view file, uint64_t offset) override;
+  Result<wire::ClusterReply> DescribeCluster() override;
+  Result<uint64_t> HandOver(std::string_view by) override;
 
  private:
   // node::Io.
@@ -133,9 +145,9 @@ class Server final : public engine::Driver, private node::Io {
 
   void OnSignal(int signal);
   void OnConfigRead(const Result<Invocation>& read, bool asked);
-  void LookAtClaim();
   void LookAtCopies();
-  void BeginEnd();
+  void AskForEnd(const std::string& why);
+  void Leave(const std::string& why);
   void StopWatching();
   void CloseHandles();
 
@@ -169,8 +181,8 @@ class Server final : public engine::Driver, private node::Io {
   AccessFileWatch access_;
   ConfigWatch config_watch_;
 
-  bool deposed_ = false;
-  bool end_asked_ = false;
+  Ended ended_;
+  std::string handover_by_;  // Who has asked for one; empty: nobody.
   bool stopped_watching_ = false;
   bool no_ring_reported_ = false;
   int64_t turn_began_ns_ = 0;   // 0: none has.

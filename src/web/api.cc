@@ -259,6 +259,7 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
       json = ServerView(snapshot, *board_, BoottimeMs(), source_->series().PointsOf({}));
       break;
   }
+  if (const std::string standby = StandbyText(*board_); !standby.empty()) json["standby"] = standby;
   return JsonText(json);
 }
 

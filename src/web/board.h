@@ -1,6 +1,6 @@
 // Board: the loop's state, readable while the loop stands still.
 //
-// Thread: the loop writes, any thread reads; all members are atomic.
+// Thread: the loop writes, and what is of a cluster the threads of a member; any thread reads.
 #ifndef NOWCALLS_WEB_BOARD_H_
 #define NOWCALLS_WEB_BOARD_H_
 
@@ -8,6 +8,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "wire/cluster_messages.h"
 
 namespace nowcalls::web {
 
@@ -37,6 +42,24 @@ class TimeHistogram {
   std::atomic<uint64_t> sum_us_{0};
 };
 
+// The last description of the cluster.
+class SharedCluster {
+ public:
+  void Set(std::shared_ptr<const wire::ClusterReply> cluster) {
+    const std::lock_guard lock(mutex_);
+    cluster_ = std::move(cluster);
+  }
+  // nullptr: this server is no member, or has heard nothing yet.
+  std::shared_ptr<const wire::ClusterReply> Get() const {
+    const std::lock_guard lock(mutex_);
+    return cluster_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const wire::ClusterReply> cluster_;
+};
+
 struct Board {
   enum class Phase : uint8_t { kLoading, kStandby, kServing, kEnding };
   static constexpr const char* PhaseName(Phase phase) {
@@ -58,13 +81,20 @@ struct Board {
   std::atomic<uint64_t> cluster_lag{0};        // Batches that the log has and its tables lack.
   std::atomic<uint64_t> cluster_members{0};    // Those that live.
   std::atomic<uint64_t> cluster_log_bytes{0};  // While it writes.
-  TimeHistogram commits;                       // Each commit, from its beginning to the disk.
-  TimeHistogram turns;                         // Each turn of the loop, without its sleep.
+  std::atomic<uint64_t> cluster_log_bytes_max{0};
+  std::atomic<uint64_t> cluster_etcd_failures{0};  // Requests without an answer, or refused.
+  SharedCluster cluster;
+  TimeHistogram commits;  // Each commit, from its beginning to the disk.
+  TimeHistogram turns;    // Each turn of the loop, without its sleep.
 };
 
 inline bool IsWriter(const Board& board) {
   const auto phase = board.phase.load(std::memory_order_acquire);
   return phase == Board::Phase::kServing || phase == Board::Phase::kEnding;
+}
+// A member that does not serve: what it knew as the writer is old.
+inline bool StandsBy(const Board& board) {
+  return board.cluster_term.load(std::memory_order_relaxed) > 0 && !IsWriter(board);
 }
 
 }  // namespace nowcalls::web

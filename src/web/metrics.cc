@@ -180,6 +180,11 @@ void WriteCluster(const Board& board, MetricWriter* writer) {
         board.cluster_members.load(std::memory_order_relaxed));
   gauge("nowcalls_cluster_log_bytes", "Bytes of the log in etcd; 0 on a standby.",
         board.cluster_log_bytes.load(std::memory_order_relaxed));
+  gauge("nowcalls_cluster_log_bytes_max", "Beyond them the log forgets what a member lacks.",
+        board.cluster_log_bytes_max.load(std::memory_order_relaxed));
+  writer->Family("nowcalls_cluster_etcd_failures", MetricType::kCounter,
+                 "Requests to etcd that had no answer, or were refused.");
+  writer->Sample({}, board.cluster_etcd_failures.load(std::memory_order_relaxed));
 }
 
 // What a scrape keeps while its reader takes it.
@@ -239,8 +244,9 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
   scrape->writer.Family("nowcalls_http_wrong_secrets", MetricType::kCounter,
                         "Requests by HTTP that showed a wrong name or secret.");
   scrape->writer.Sample({}, wrong_secrets);
-  // Without a first look nothing is known of the server.
-  if (snapshot->info != nullptr) {
+  // Without a first look nothing is known of the server, and a standby knows what was.
+  const bool knows = snapshot->info != nullptr && !StandsBy(board);
+  if (knows) {
     WriteFigures(*snapshot->info, figures, &scrape->writer);
     WriteRuleLoads(*snapshot, &scrape->writer);
     TakeFlows(*snapshot, Matching(*snapshot, request.Query("namespace"), flow_id), *limit,
@@ -248,11 +254,10 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
   }
   WriteProcessMetrics(&scrape->writer);
   // The stream: flows, piece by piece as the reader takes them, from the scrape's own copies.
-  const bool has_flows = snapshot->info != nullptr;
   return {.status = 200,
           .type = std::string(ContentTypeOf(format)),
           .body = scrape->writer.Take(),
-          .stream = [scrape, has_flows] { return NextPiece(has_flows, scrape.get()); },
+          .stream = [scrape, knows] { return NextPiece(knows, scrape.get()); },
           .stream_ends = true,
           .held_bytes = scrape->flows.held_bytes()};
 }

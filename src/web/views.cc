@@ -99,6 +99,34 @@ ordered_json HistogramJson(const TimeHistogram& histogram) {
   return {{"up_to_us", TimeHistogram::kUpToUs}, {"counts", counts}, {"sum_us", histogram.sum_us()}};
 }
 
+ordered_json ClusterJson(const Board& board) {
+  const auto cluster = board.cluster.Get();
+  const uint64_t term = board.cluster_term.load(std::memory_order_relaxed);
+  if (cluster == nullptr || term == 0) return nullptr;
+  ordered_json members = ordered_json::array();
+  for (const wire::ClusterMember& member : cluster->members) {
+    members.push_back({{"member", member.member},
+                       {"address", member.address},
+                       {"version", member.version},
+                       {"role", member.leads ? "writer" : "standby"},
+                       {"applied", member.applied},
+                       {"synced", member.synced},
+                       {"lag_batches", member.lag},
+                       {"silent_ms", member.silent_ms}});
+  }
+  return {{"role", IsWriter(board) ? "writer" : "standby"},
+          {"term", term},
+          {"lag_batches", board.cluster_lag.load(std::memory_order_relaxed)},
+          {"writer", cluster->writer},
+          {"cluster", cluster->cluster},
+          {"prefix", cluster->prefix},
+          {"last_batch", cluster->last_batch},
+          {"log_bytes", board.cluster_log_bytes.load(std::memory_order_relaxed)},
+          {"log_bytes_max", board.cluster_log_bytes_max.load(std::memory_order_relaxed)},
+          {"etcd_failures", board.cluster_etcd_failures.load(std::memory_order_relaxed)},
+          {"members", std::move(members)}};
+}
+
 // The resource of a flow, for rows that only have its id; empty when the flow is gone.
 std::string ResourceOf(const Snapshot& snapshot, const FlowKey& key) {
   const FlowLook* const flow = FindFlow(snapshot, key);
@@ -147,6 +175,14 @@ ordered_json HeadOf(const Snapshot& snapshot) {
       {"exceptions_per_s", exceptions_per_s},
   };
   return json;
+}
+
+std::string StandbyText(const Board& board) {
+  if (!StandsBy(board)) return "";
+  const auto cluster = board.cluster.Get();
+  const bool known = cluster != nullptr && !cluster->writer.empty();
+  return "this member of the cluster stands by, and " +
+         (known ? cluster->writer + " writes" : std::string("nobody writes"));
 }
 
 ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query) {
@@ -274,10 +310,13 @@ ordered_json ServerView(const Snapshot& snapshot, const Board& board, int64_t no
   const int64_t turns_by_ms = board.turns_by_ms.load(std::memory_order_relaxed);
   const int64_t commit_since_ms = board.commit_since_ms.load(std::memory_order_relaxed);
   json["phase"] = Board::PhaseName(phase);
-  json["loop_late_ms"] = turns_by_ms > 0 ? std::max<int64_t>(0, now_ms - turns_by_ms) : 0;
+  // No loop turns on a standby.
+  const bool turns = turns_by_ms > 0 && !StandsBy(board);
+  json["loop_late_ms"] = turns ? std::max<int64_t>(0, now_ms - turns_by_ms) : 0;
   json["commit_age_ms"] = commit_since_ms > 0 ? std::max<int64_t>(0, now_ms - commit_since_ms) : 0;
   json["commits"] = HistogramJson(board.commits);
   json["turns"] = HistogramJson(board.turns);
+  json["cluster"] = ClusterJson(board);
   json["info"] = snapshot.info == nullptr ? ordered_json(nullptr) : *snapshot.info;
   ordered_json namespaces = ordered_json::array();
   for (size_t i = 0; i < std::min(snapshot.namespaces.size(), ListQuery::kLimitMax); ++i) {

@@ -44,6 +44,9 @@ struct ListQuery {
 // Head of every view. Totals are sums of the rows.
 nlohmann::ordered_json HeadOf(const Snapshot& snapshot);
 
+// Why the snapshot is old; empty: it is not.
+std::string StandbyText(const Board& board);
+
 nlohmann::ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query);
 // "other": the flow has one of the other kind.
 nlohmann::ordered_json FlowView(const Snapshot& snapshot, const FlowKey& key,

@@ -62,10 +62,11 @@ Status Web::SetCertificate(const Https& https) {
   return server_ == nullptr ? Status::Ok() : server_->SetCertificate(https);
 }
 
-void Web::Look(const std::vector<std::string>& addresses, uint16_t token_port) {
-  // Before the feed: an answer made of a snapshot tells the token port.
+void Web::Look(const std::vector<std::string>& addresses) { feed_.Start(addresses); }
+
+// An answer made of a snapshot tells the token port.
+void Web::Announce(uint16_t token_port) {
   if (sentinel_ != nullptr) sentinel_->Begin(token_port);
-  feed_.Start(addresses);
 }
 
 Response Web::Probe(const Request& request) const {

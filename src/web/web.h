@@ -56,8 +56,10 @@ class Web {
   void SetAccess(access::Gate gate);
   // As HttpServer::SetCertificate.
   Status SetCertificate(const Https& https);
-  // Begins the feed (Feed::Start). Call once, when the server answers at `addresses`.
-  void Look(const std::vector<std::string>& addresses, uint16_t token_port);
+  // Begins the feed (Feed::Start). Call once.
+  void Look(const std::vector<std::string>& addresses);
+  // Tells Sentinel's dashboard about the server. Call once, before the server answers.
+  void Announce(uint16_t token_port);
 
  private:
   Web(const WebOptions& options, const Board* board);

@@ -35,6 +35,8 @@ constexpr char kDropped[] = "dropped";  // A ledger on its way out.
 constexpr int64_t kClaimAnswerMsMax = 400;
 constexpr int64_t kAnswerMsMax = 1'000;
 constexpr int kResignAttempts = 2;
+// Behind a handover another member claims within a look, or it does not at all.
+constexpr int64_t kHoldOffMs = 3'000;
 
 Status RemoveAll(const std::string& path) {
   std::error_code error;
@@ -64,7 +66,10 @@ MemberLife::MemberLife(const ServerConfig* config, const ConfigAgain* again,
       options_(options),
       premises_(premises),
       open_(std::move(open)),
-      address_(AdvertisedAddress(*config)) {}
+      address_(AdvertisedAddress(*config)),
+      roster_(config->cluster.prefix, premises->board(), [this] { return Record(); }) {
+  premises->board()->cluster_log_bytes_max = config->cluster.log_bytes_max;
+}
 
 MemberLife::~MemberLife() = default;
 
@@ -109,7 +114,7 @@ Status MemberLife::Connect() {
   Result<cluster::Keys> keys = cluster::Keys::Under(config_->cluster.prefix);
   if (!keys.ok()) return keys.status();
   log_.emplace(etcd_.get(), *std::move(keys), config_->cluster.log_bytes_max,
-               [this](const Status& trouble) { TellTrouble(trouble); });
+               [this](const Status& answer) { NoteEtcd(answer); });
   return {};
 }
 
@@ -117,7 +122,7 @@ Status MemberLife::Connect() {
 Status MemberLife::AwaitEtcd() {
   while (!StandbySignals::end_asked()) {
     const Result<cluster::TxnReply> reply = etcd_->Commit(log_->txns().Look());
-    TellTrouble(reply.status());
+    NoteEtcd(reply.status());
     if (reply.ok()) {
       const Result<cluster::LogView> view = log_->txns().ViewOf(*reply);
       if (!view.ok()) return view.status();
@@ -168,7 +173,8 @@ Status MemberLife::Follow(int64_t seal_ms) {
                                             .prefix = config_->cluster.prefix,
                                             .address = address_,
                                             .format = format_,
-                                            .seal_ms = seal_ms},
+                                            .seal_ms = seal_ms,
+                                            .holds_off_until_ms = holds_off_until_ms_},
                     *std::move(identity));
   return {};
 }
@@ -203,6 +209,7 @@ Status MemberLife::TakeOverCopy() {
   // Without an access file a writer asks nobody, and a secret does not travel in the clear.
   if (!config_->access_file.empty()) from.security.secret = view.lineage->secret;
   from.security.tls.ca = config_->cluster.peer_ca_file;
+  ShowPlace();
   const Result<backup::Manifest> taken = TakeCopy(from, config_->data_dir, StandbySignals::Pause);
   TellTrouble(taken.status().code() == StatusCode::kUnavailable ? taken.status() : Status::Ok());
   if (taken.status().code() == StatusCode::kUnavailable) {
@@ -276,7 +283,7 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
     const uint64_t before = store_->applied();
     Result<std::optional<member::FreshClaim>> claim = follower_->Step();
     if (claim.ok()) {
-      TellTrouble(Status::Ok());
+      NoteEtcd(Status::Ok());
       NoteMember(follower_->identity());
       ShowPlace();
       if (*claim) return claim;
@@ -290,7 +297,7 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
     } else if (!MayPass(claim.status())) {
       return claim.status();
     } else {
-      TellTrouble(claim.status());
+      NoteEtcd(claim.status());
     }
     NOWCALLS_RETURN_IF_ERROR(SyncSometimes());
     const bool goes_on = claim.ok() && follower_->lag() > 0 && store_->applied() > before;
@@ -305,7 +312,7 @@ Status MemberLife::TakeOver(const member::FreshClaim& claim) {
   premises_->board()->phase.store(web::Board::Phase::kLoading, std::memory_order_release);
   premises_->board()->cluster_term.store(claim.held.claim.term, std::memory_order_relaxed);
   const std::string term = std::to_string(claim.held.claim.term);
-  TellRole("takes over in term " + term);
+  TellRole("takes over in term " + term + ": " + claim.why);
   const member::ClaimKeeper keeper(
       etcd_of_claim_.get(), claim.lease, claim.asked_ms, [this](const std::string& why) {
         LogAt(Severity::kWarn, why + ": this server may not be the writer any more");
@@ -314,6 +321,8 @@ Status MemberLife::TakeOver(const member::FreshClaim& claim) {
   const Result<bool> leads = Settle(keeper);
   if (!leads.ok()) return leads.status();
   if (*leads) return Lead(claim, keeper);
+  TellRole("is deposed in term " + term + " before it served: " +
+           (keeper.over() ? "its lease may have ended" : "another member has the claim"));
   return Follow(/*seal_ms=*/0);
 }
 
@@ -322,7 +331,7 @@ Result<bool> MemberLife::Settle(const member::ClaimKeeper& keeper) {
   while (!keeper.over()) {
     const Result<cluster::Fate> fate = follower_->Settle();
     if (!fate.ok() && !MayPass(fate.status())) return fate.status();
-    TellTrouble(fate.status());
+    NoteEtcd(fate.status());
     if (!fate.ok()) {
       StandbySignals::Pause(kPollMs);
     } else if (*fate != cluster::Fate::kBehind) {
@@ -342,6 +351,8 @@ Status MemberLife::Lead(const member::FreshClaim& claim, const member::ClaimKeep
     Resign(claim.held);
     if (!MayPass(ledger.status())) return ledger.status();
     TellTrouble(ledger.status());
+    TellRole("gives its claim of term " + std::to_string(core.term) +
+             " back: it could not read the ledger");
     return Follow(/*seal_ms=*/0);
   }
   follower_.reset();
@@ -359,10 +370,13 @@ Status MemberLife::Lead(const member::FreshClaim& claim, const member::ClaimKeep
        .again = *again_,
        .claim = {.over = [&] { return keeper.over(); },
                  .give_up = [this] { log_->GiveUp(); },
-                 .secret = log_->view().lineage ? log_->view().lineage->secret : std::string()},
+                 .secret = log_->view().lineage ? log_->view().lineage->secret : std::string(),
+                 .describe = [this] { return roster_.Describe(); },
+                 .may_hand_over = [this] { return roster_.MayHandOver(); }},
        .serving =
            [&] {
              TellRole("serves in term " + std::to_string(core.term));
+             roster_.SetWriter(log_->view().lineage ? log_->view().lineage->id : "", address_);
              // It came before the loop had its own handler.
              if (StandbySignals::end_asked()) raise(SIGTERM);
            },
@@ -371,8 +385,18 @@ Status MemberLife::Lead(const member::FreshClaim& claim, const member::ClaimKeep
   signals_.emplace();
   if (!ended.ok() || !ended->deposed) Resign(claim.held);
   if (!ended.ok()) return ended.status();
+  TellLeft(*ended, core.term, keeper.over());
   end_asked_ = ended->end_asked;
+  holds_off_until_ms_ = ended->deposed || ended->end_asked ? 0 : BoottimeMs() + kHoldOffMs;
   return Follow(/*seal_ms=*/0);
+}
+
+void MemberLife::TellLeft(const Ended& ended, uint64_t term, bool lease_over) {
+  const std::string in_term = "in term " + std::to_string(term) + ": ";
+  if (!ended.deposed) return TellRole("hands over " + in_term + ended.why);
+  TellRole("is deposed " + in_term +
+           (lease_over ? "etcd did not renew its lease in time"
+                       : "etcd refused its batch, since another member has the claim"));
 }
 
 // Standbys need not wait for the lease to end. If etcd does not answer, it will.
@@ -397,7 +421,12 @@ void MemberLife::NoteMember(const std::optional<member::Identity>& identity) {
 
 void MemberLife::TellWriter() {
   const std::optional<cluster::Claim>& writer = follower_->writer();
-  if (!writer) return TellRole("stands by, and nobody writes");
+  const std::optional<cluster::Lineage>& lineage = log_->view().lineage;
+  roster_.SetWriter(lineage ? lineage->id : "", writer ? writer->address : "");
+  if (!writer) {
+    return TellRole("stands by, and nobody writes since term " +
+                    std::to_string(lineage ? lineage->term : 0));
+  }
   TellRole("stands by: " + writer->address + " writes in term " + std::to_string(writer->term));
 }
 
@@ -417,7 +446,14 @@ void MemberLife::TellRole(const std::string& role) {
   LogAt(Severity::kInfo, "cluster " + config_->cluster.prefix + ": " + address_ + " " + role);
 }
 
-// Of the thread that commits, or stands by.
+// Of the thread that commits, or stands by; as is the next one.
+void MemberLife::NoteEtcd(const Status& answer) {
+  if (!answer.ok()) {
+    premises_->board()->cluster_etcd_failures.fetch_add(1, std::memory_order_relaxed);
+  }
+  TellTrouble(answer);
+}
+
 void MemberLife::TellTrouble(const Status& trouble) {
   if (trouble.ok() == !troubled_) return;
   troubled_ = !trouble.ok();
@@ -437,16 +473,17 @@ std::optional<cluster::MemberRecord> MemberLife::Record() const {
       .version = NOWCALLS_VERSION,
       .leads = leads_,
       .applied = store_ ? store_->last() : 0,
-      .synced = std::max<uint64_t>(promised_, store_ ? store_->synced() : 0)};
+      .synced = std::max<uint64_t>(promised_, store_ ? store_->synced() : 0),
+      .lag = leads_ ? 0 : premises_->board()->cluster_lag.load(std::memory_order_relaxed)};
 }
 
 // The log may forget what all have on disk.
-void MemberLife::Hear(const std::vector<cluster::MemberRecord>& members) {
-  premises_->board()->cluster_members.store(members.size(), std::memory_order_relaxed);
+void MemberLife::Hear(const std::vector<member::HeardMember>& members) {
+  if (leads_) premises_->board()->cluster_log_bytes = log_->bytes();
+  roster_.Hear(members);
   if (!leads_ || members.empty()) return;
-  premises_->board()->cluster_log_bytes.store(log_->bytes(), std::memory_order_relaxed);
   uint64_t synced = UINT64_MAX;
-  for (const cluster::MemberRecord& member : members) synced = std::min(synced, member.synced);
+  for (const auto& [record, silent_ms] : members) synced = std::min(synced, record.synced);
   (void)log_->Trim(synced).ok();
 }
 

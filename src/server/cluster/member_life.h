@@ -24,6 +24,7 @@
 #include "member/presence.h"
 #include "nowcalls/status.h"
 #include "server/bootstrap.h"
+#include "server/cluster/roster.h"
 #include "server/cluster/standby_signals.h"
 #include "server/config/config.h"
 #include "server/premises.h"
@@ -62,6 +63,7 @@ class MemberLife {
   Status TakeOver(const member::FreshClaim& claim);
   Result<bool> Settle(const member::ClaimKeeper& keeper);
   Status Lead(const member::FreshClaim& claim, const member::ClaimKeeper& keeper);
+  void TellLeft(const Ended& ended, uint64_t term, bool lease_over);
   void Resign(const cluster::HeldClaim& held);
   Status Follow(int64_t seal_ms);
   Status SyncSometimes();
@@ -69,9 +71,10 @@ class MemberLife {
   void ShowPlace();
   void TellWriter();
   void TellRole(const std::string& role);
+  void NoteEtcd(const Status& answer);
   void TellTrouble(const Status& trouble);
   std::optional<cluster::MemberRecord> Record() const;
-  void Hear(const std::vector<cluster::MemberRecord>& members);
+  void Hear(const std::vector<member::HeardMember>& members);
 
   const ServerConfig* const config_;
   const ConfigAgain* const again_;
@@ -95,11 +98,13 @@ class MemberLife {
   std::string role_;       // As it was told last.
   bool troubled_ = false;  // Likewise.
   int64_t synced_ms_ = 0;
+  int64_t holds_off_until_ms_ = 0;  // As FollowerOptions.
 
   mutable std::mutex mutex_;
   std::string member_;  // Guarded by mutex_; empty: of no cluster yet.
   std::atomic<bool> leads_ = false;
-  std::atomic<uint64_t> promised_ = 0;        // While a copy is taken: MemberRecord::synced.
+  std::atomic<uint64_t> promised_ = 0;  // While a copy is taken: MemberRecord::synced.
+  Roster roster_;
   std::optional<member::Presence> presence_;  // Last: its thread uses what is above.
 };
 

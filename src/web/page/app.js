@@ -57,7 +57,11 @@ function sayState(word, since, why) {
 }
 
 function show(json) {
-  if (json.problem) {
+  if (json.standby) {
+    // It serves nobody, so flows and clients are of before; its own state is of now.
+    problem = `No figures of now: ${json.standby}.`;
+    if (json.ledger_ms === 0 && viewName !== "server") return;
+  } else if (json.problem) {
     problem = `The server has not answered${goodMs ? ` since ${clock(goodMs)}` : ""}: ${json.problem}`;
     // It has never answered, since it has just started: what the page shows is still the latest.
     if (json.ledger_ms === 0) return;

@@ -70,9 +70,29 @@ const NAMESPACE_COLUMNS = [
   { title: "Online", numeric: true, text: (row) => count(row.sessions_online) },
 ];
 
+const MEMBER_COLUMNS = [
+  { title: "Member", name: "name", text: (row) => row.address },
+  { title: "Role", text: (row) => row.role },
+  { title: "Lag", numeric: true, text: (row) => count(row.lag_batches) },
+  { title: "Batch", numeric: true, text: (row) => count(row.applied) },
+  { title: "On disk", numeric: true, text: (row) => count(row.synced) },
+  { title: "Heard", numeric: true, text: (row) => duration(row.silent_ms) },
+  { title: "Version", text: (row) => row.version },
+];
+
 export class ServerView {
   constructor() {
     this.health = new Figures("Health");
+    this.cluster = new Figures("Cluster");
+    this.members = new Table({
+      caption: "Members that live", columns: MEMBER_COLUMNS, key: (row) => row.member,
+      empty: "None was heard of yet.",
+    });
+    // Of a single server there is nothing to show.
+    this.ofCluster = element("div", { hidden: "" }, element("h2", {}, "Cluster"),
+                             element("p", { class: "place" }, "The same as text: nowcalls-admin cluster",
+                                     command("cluster")),
+                             this.cluster.root, this.members.root);
     this.commits = new Figures("Commits");
     this.charts = new PointCharts();
     this.batches = null;
@@ -96,7 +116,7 @@ export class ServerView {
     this.root = element("section", {},
       element("h1", {}, "Server"),
       element("p", { class: "place" }, "The same as text: nowcalls-admin info", command("info")),
-      element("h2", {}, "Health"), this.health.root,
+      element("h2", {}, "Health"), this.health.root, this.ofCluster,
       element("h2", {}, "Commits"), this.commits.root,
       element("h2", {}, "All flows together"), this.charts.root,
       this.limits.root, this.namespaces.root, this.told, this.details);
@@ -125,6 +145,8 @@ export class ServerView {
       "data directory": ledger.data_dir ?? "–",
       durability: ledger.durability ?? "–",
     });
+    this.ofCluster.hidden = !json.cluster;
+    if (json.cluster) this.showCluster(json.cluster);
     this.commits.show({
       "commits/s": this.batchesPerSecond(json.unix_ms, ledger.batches),
       batches: count(ledger.batches),
@@ -143,6 +165,21 @@ export class ServerView {
     setText(this.told, json.namespaces.length < json.namespaces_total
       ? `The first ${count(json.namespaces.length)} of ${count(json.namespaces_total)}.` : "");
     if (this.details.open) this.everything.show(flatten(info));
+  }
+
+  showCluster(cluster) {
+    this.cluster.show({
+      role: cluster.role,
+      term: count(cluster.term),
+      writer: cluster.writer || "nobody",
+      lag: `${count(cluster.lag_batches)} batches`,
+      "last batch": count(cluster.last_batch),
+      "log in etcd": cluster.role === "writer"
+        ? `${bytes(cluster.log_bytes)} of ${bytes(cluster.log_bytes_max)}` : "–",
+      "etcd failures": count(cluster.etcd_failures),
+      prefix: cluster.prefix,
+    });
+    this.members.show(cluster.members);
   }
 
   batchesPerSecond(unixMs, batches) {

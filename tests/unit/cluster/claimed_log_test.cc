@@ -237,6 +237,7 @@ TEST_CASE("a writer that resigns leaves the claim to others at once") {
   pair.a.TakeClaim();
   pair.a.Commit(pair.a.log.Resign(*pair.a.held));
   CHECK_FALSE(pair.b.Look().writer);
+  CHECK_FALSE(pair.b.Look().leader);
   pair.b.TakeClaim();
   REQUIRE(pair.b.held);
   pair.a.Commit(pair.a.log.Resign(*pair.a.held));

@@ -19,6 +19,17 @@ TEST_CASE("records are the same after a round trip") {
   CHECK(lineage.ToJson() ==
         R"({"id":")" + kId + R"(","base":7,"term":8,"format":"00ff","secret":"s"})");
   CHECK(*Lineage::FromJson(lineage.ToJson()) == lineage);
+  const MemberRecord member{.member = "0a",
+                            .address = "h:1",
+                            .version = "1",
+                            .leads = true,
+                            .applied = 9,
+                            .synced = 8,
+                            .lag = 3};
+  CHECK(member.ToJson() ==
+        R"({"member":"0a","address":"h:1","version":"1","leads":true,"applied":9,"synced":8,)"
+        R"("lag":3})");
+  CHECK(*MemberRecord::FromJson(member.ToJson()) == member);
 }
 
 TEST_CASE("members that a later version added are passed over") {

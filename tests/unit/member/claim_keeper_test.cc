@@ -59,5 +59,27 @@ TEST_CASE("members hear of each other until they leave") {
   CHECK(PollUntil(kPatienceMs, [&] { return heard == 1; }));
 }
 
+TEST_CASE("a member that says nothing new is silent, though its lease lives") {
+  testing::FlakyEtcd etcd;
+  const cluster::Keys keys = *cluster::Keys::Under("p");
+  const cluster::Txn speak{
+      .then = {cluster::Put(keys.Member("b"), cluster::MemberRecord{.member = "b"}.ToJson())}};
+  REQUIRE(etcd.Commit(speak).ok());
+  std::atomic<int64_t> silent_ms = -1;
+  std::atomic<int64_t> own_silent_ms = -1;
+  const Presence a(&etcd, &keys,
+                   {.record = [] { return cluster::MemberRecord{.member = "a"}; },
+                    .members =
+                        [&](const std::vector<HeardMember>& members) {
+                          for (const auto& [record, ms] : members) {
+                            (record.member == "b" ? silent_ms : own_silent_ms) = ms;
+                          }
+                        }});
+  CHECK(PollUntil(kPatienceMs, [&] { return silent_ms >= 1'000; }));
+  CHECK(own_silent_ms == 0);
+  REQUIRE(etcd.Commit(speak).ok());
+  CHECK(PollUntil(kPatienceMs, [&] { return silent_ms == 0; }));
+}
+
 }  // namespace
 }  // namespace nowcalls::member

@@ -43,7 +43,8 @@ class Member {
                                    FollowerOptions{.data_dir = dir.path(),
                                                    .prefix = "/p",
                                                    .address = "h:1",
-                                                   .format = ToHex(ledger::EncodeFormat(format_))},
+                                                   .format = ToHex(ledger::EncodeFormat(format_)),
+                                                   .holds_off_until_ms = holds_off_until_ms},
                                    *std::move(identity));
   }
   // Whether it has a claim now.
@@ -73,6 +74,7 @@ class Member {
 
   testing::TempDir dir;
   testing::FlakyEtcd* const etcd;
+  int64_t holds_off_until_ms = 0;
   EtcdLog log;
   ledger::Format format_;
   store::MemoryTables tables;
@@ -106,6 +108,57 @@ TEST_CASE("the first member begins the cluster, the second enters it and takes o
   a.Begin();
   CHECK_FALSE(a.Step());
   CHECK(a.tables.applied() == b.tables.applied());
+}
+
+TEST_CASE("a claim says why nobody had one") {
+  testing::FlakyEtcd etcd;
+  Member a(&etcd);
+  Member b(&etcd);
+  a.Lead();
+  CHECK(a.claim.why == "it begins the cluster");
+  CHECK_FALSE(b.Step());
+  REQUIRE(etcd.Commit(a.log.txns().Resign(a.claim.held)).ok());
+  b.Lead();
+  CHECK(b.claim.why == "h:1 handed over");
+  etcd.EndLease(b.claim.lease.id);
+  a.Begin();
+  a.Lead();
+  CHECK(a.claim.why == "the lease of h:1 in term 2 has ended");
+  REQUIRE(etcd.Commit(a.log.txns().Resign(a.claim.held)).ok());
+  Member c(&etcd);
+  c.Lead();
+  CHECK(c.claim.why == "the writer handed over");
+}
+
+TEST_CASE("a member that has handed over lets others go first, until one of them has written") {
+  constexpr int64_t kLongMs = 3'600'000;
+  testing::FlakyEtcd etcd;
+  Member a(&etcd);
+  Member b(&etcd);
+  a.Lead();
+  CHECK_FALSE(b.Step());
+  a.holds_off_until_ms = BoottimeMs() + kLongMs;
+  a.Begin();
+  SUBCASE("its own claim that is still there changes nothing") {
+    CHECK_FALSE(a.Step());
+    etcd.EndLease(a.claim.lease.id);
+    CHECK_FALSE(a.Step());
+    CHECK_FALSE(a.Step());
+  }
+  SUBCASE("nor does a claim that was given back") {
+    REQUIRE(etcd.Commit(a.log.txns().Resign(a.claim.held)).ok());
+    CHECK_FALSE(a.Step());
+    b.Lead();
+    CHECK_FALSE(a.Step());
+    etcd.EndLease(b.claim.lease.id);
+    a.Lead();
+  }
+  SUBCASE("it claims when the time is over") {
+    REQUIRE(etcd.Commit(a.log.txns().Resign(a.claim.held)).ok());
+    a.holds_off_until_ms = BoottimeMs();
+    a.Begin();
+    a.Lead();
+  }
 }
 
 TEST_CASE("of two that begin at once one leads, and the other makes its tables anew") {

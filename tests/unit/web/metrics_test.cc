@@ -120,6 +120,36 @@ TEST_CASE("how the rules of a namespace were loaded is told with their source") 
   CHECK_FALSE(Contains(text, "unused"));
 }
 
+TEST_CASE("a member of a cluster tells its place, and on standby no figures of before") {
+  Board board;
+  const auto figures = Figures();
+  const auto metrics = [&] {
+    return testing::WholeBody(AnswerMetrics(
+        {.path = "/metrics"}, std::make_shared<Snapshot>(ThreeFlows()), board, figures, 0));
+  };
+  CHECK_FALSE(Contains(metrics(), "nowcalls_cluster_"));
+  board.phase = Board::Phase::kServing;
+  board.cluster_term = 4;
+  board.cluster_members = 3;
+  board.cluster_log_bytes = 5'000;
+  board.cluster_log_bytes_max = 6'000;
+  board.cluster_etcd_failures = 7;
+  const std::string of_writer = metrics();
+  for (const char* const line :
+       {"nowcalls_cluster_writer 1\n", "nowcalls_cluster_term 4\n", "nowcalls_cluster_members 3\n",
+        "nowcalls_cluster_log_bytes 5000\n", "nowcalls_cluster_log_bytes_max 6000\n",
+        "# TYPE nowcalls_cluster_etcd_failures_total counter\n",
+        "nowcalls_cluster_etcd_failures_total 7\n", "nowcalls_tokens 5\n",
+        "nowcalls_flow_level{"}) {
+    CHECK_MESSAGE(Contains(of_writer, line), line);
+  }
+  board.phase = Board::Phase::kStandby;
+  const std::string of_standby = metrics();
+  CHECK(Contains(of_standby, "nowcalls_cluster_writer 0\n"));
+  CHECK_FALSE(Contains(of_standby, "nowcalls_tokens"));
+  CHECK_FALSE(Contains(of_standby, "nowcalls_flow"));
+}
+
 TEST_CASE("the fullest flows are listed, and the rest is counted") {
   const std::string text = Metrics({{"limit", "2"}});
   CHECK(Contains(text, "flow_id=\"2\""));

@@ -399,5 +399,41 @@ TEST_CASE("the server shows info, commits, how late its loop is, and namespaces"
   CHECK(view.at("namespaces").at(0).at("source").is_null());
 }
 
+TEST_CASE("the server shows its cluster, and a standby who writes") {
+  const Snapshot snapshot = SnapshotOfFlows({});
+  Board board;
+  CHECK(ServerView(snapshot, board, kNowMs, {}).at("cluster").is_null());
+  CHECK(StandbyText(board).empty());
+  board.phase = Board::Phase::kStandby;
+  board.cluster_term = 4;
+  CHECK(StandbyText(board) == "this member of the cluster stands by, and nobody writes");
+  board.cluster_lag = 2;
+  board.cluster_log_bytes_max = 99;
+  board.cluster_etcd_failures = 3;
+  board.cluster.Set(std::make_shared<const wire::ClusterReply>(wire::ClusterReply{
+      .cluster = "c",
+      .prefix = "p",
+      .writer = "a:1",
+      .last_batch = 9,
+      .members = {{.member = "0a", .address = "a:1", .leads = true, .applied = 9},
+                  {.member = "0b", .address = "b:1", .lag = 2, .silent_ms = 300}}}));
+  CHECK(StandbyText(board) == "this member of the cluster stands by, and a:1 writes");
+  board.turns_by_ms = kNowMs - 60'000;  // Of the loop that has ended.
+  CHECK(ServerView(snapshot, board, kNowMs, {}).at("loop_late_ms") == 0);
+  const ordered_json cluster = ServerView(snapshot, board, kNowMs, {}).at("cluster");
+  CHECK(cluster.at("role") == "standby");
+  CHECK(cluster.at("term") == 4);
+  CHECK(cluster.at("lag_batches") == 2);
+  CHECK(cluster.at("writer") == "a:1");
+  CHECK(cluster.at("log_bytes_max") == 99);
+  CHECK(cluster.at("etcd_failures") == 3);
+  CHECK(cluster.at("members").at(0).at("role") == "writer");
+  CHECK(cluster.at("members").at(1).at("address") == "b:1");
+  CHECK(cluster.at("members").at(1).at("silent_ms") == 300);
+  board.phase = Board::Phase::kServing;
+  CHECK(StandbyText(board).empty());
+  CHECK(ServerView(snapshot, board, kNowMs, {}).at("cluster").at("role") == "writer");
+}
+
 }  // namespace
 }  // namespace nowcalls::web
