@@ -273,6 +273,7 @@ std::string HowToLook(const Arguments& arguments) {
   const std::string server = Option("--server", arguments.server);
   switch (arguments.command) {
     case Command::kReclaim: return "history" + server;
+    case Command::kHandover: return "cluster" + server;
     case Command::kReclaimClient:
       return "sessions" + Option("--client", arguments.client_id) +
              Option("--namespace", arguments.name_space) +

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/duration.h"
+#include "base/option_values.h"
 #include "base/text.h"
 #include "ledger/history_entry.h"
 
@@ -34,6 +36,24 @@ Status CheckEndReason(std::string_view text) {
       "resource_timeout, rule_removed, admin; of tokens released in time "
       "only those are kept whose call did not end well, and cancelled "
       "ones are counted");
+}
+
+CLI::Option* AddPath(CLI::App* app, const std::string& name, const std::string& help,
+                     std::string* path) {
+  return app->add_option(name, *path, help)->type_name("DIR")->check([](const std::string& dir) {
+    // A forgotten value takes the next option for it.
+    if (dir.starts_with("--")) return "needs a value, got " + dir;
+    return dir.empty() ? std::string("must not be empty") : std::string();
+  });
+}
+
+void AddAge(CLI::App* app, const std::string& name, const std::string& help,
+            const std::function<void(int64_t ms)>& set) {
+  app->add_option_function<std::string>(
+         name,
+         [name, set](const std::string& text) { set(RequireValue(name, ParseDuration(text))); },
+         help)
+      ->type_name("DURATION");
 }
 
 }  // namespace nowcalls::admin

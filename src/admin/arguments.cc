@@ -7,6 +7,7 @@
 
 #include "admin/access_arguments.h"
 #include "admin/argument_checks.h"
+#include "admin/cluster_arguments.h"
 #include "base/duration.h"
 #include "base/exit_codes.h"
 #include "base/limits.h"
@@ -69,6 +70,7 @@ class Parser {
     AddDrain();
     AddBackup();
     AddAccess();
+    AddCluster();
   }
 
   ParsedArguments Parse(int argc, const char* const* argv) {
@@ -166,15 +168,6 @@ class Parser {
   void AddLiveServer(CLI::App* app) {
     AddServer(app);
     AddTimeout(app);
-  }
-
-  static CLI::Option* AddPath(CLI::App* app, const std::string& name, const std::string& help,
-                              std::string* path) {
-    return app->add_option(name, *path, help)->type_name("DIR")->check([](const std::string& dir) {
-      // A forgotten value takes the next option for it.
-      if (dir.starts_with("--")) return "needs a value, got " + dir;
-      return dir.empty() ? std::string("must not be empty") : std::string();
-    });
   }
 
   CLI::Option* AddDataDir(CLI::App* app) {
@@ -535,6 +528,13 @@ class Parser {
     for (CLI::App* app : {list, test}) AddFormat(app, "table on a terminal, jsonl otherwise");
   }
 
+  void AddCluster() {
+    CLI::App* cluster = AddLiveListing(Command::kCluster, "cluster",
+                                       "Print the members of a cluster: who writes, and how far "
+                                       "the others are");
+    AddServer(AddHandover(cluster, &arguments_));
+  }
+
   void AddHistory() {
     CLI::App* history = AddListing(&app_, Command::kHistory, "history",
                                    "Print how tokens ended that were not released in time, the "
@@ -557,15 +557,6 @@ class Parser {
            [filter](int64_t ms) { filter->max_age_ms = ms; });
     AddAge(history, "--until", "Only ends of at least this long ago",
            [filter](int64_t ms) { filter->min_age_ms = ms; });
-  }
-
-  static void AddAge(CLI::App* app, const std::string& name, const std::string& help,
-                     const std::function<void(int64_t ms)>& set) {
-    app->add_option_function<std::string>(
-           name,
-           [name, set](const std::string& text) { set(RequireValue(name, ParseDuration(text))); },
-           help)
-        ->type_name("DURATION");
   }
 
   template <typename Check>

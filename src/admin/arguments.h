@@ -48,6 +48,8 @@ enum class Command {
   kAccessList,
   kAccessCheck,
   kAccessTest,
+  kCluster,
+  kHandover,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
@@ -62,7 +64,7 @@ struct Arguments {
   std::string data_dir;
   std::string server;  // What the environment says, or kDefaultServer, unless told otherwise.
   client::Security security;  // Of the connection to it.
-  int64_t timeout_ms = 5000;  // An hour for a backup.
+  int64_t timeout_ms = 5000;  // An hour for a backup, half a minute for a handover.
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
   bool wide = false;             // Tables show every column, and text in full.

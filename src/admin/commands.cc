@@ -10,6 +10,7 @@
 #include "admin/access_file.h"
 #include "admin/actions.h"
 #include "admin/backups.h"
+#include "admin/cluster.h"
 #include "admin/effective_rules.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
@@ -332,6 +333,25 @@ int Info(const Arguments& arguments, Format format, const Streams& streams) {
   return Finish(streams, info.ok() ? PrintInfo(format, *info, streams.out) : info.status());
 }
 
+// A member that stands by does not listen.
+constexpr char kStandbyHint[] =
+    " (a member that stands by refuses connections; its /healthz tells its role)";
+
+int RunCluster(const Arguments& arguments, const Streams& streams) {
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status(), kStandbyHint);
+  const Result<wire::ClusterReply> cluster = (*client)->Cluster();
+  if (!cluster.ok()) return Finish(streams, cluster.status());
+  return Finish(streams, PrintCluster(FormatOf(arguments, streams), *cluster, streams.out));
+}
+
+int RunHandover(const Arguments& arguments, const Streams& streams) {
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status(), kStandbyHint);
+  const Result<std::string> done = HandOver(arguments, client->get());
+  return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
+}
+
 int RunRestore(const Arguments& arguments, const Streams& streams) {
   const Result<std::string> done = Restore(arguments);
   return done.ok() ? FinishDone(streams, *done) : FinishOnDirs(streams, done.status());
@@ -428,6 +448,8 @@ int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kInfo) {
     return Info(arguments, FormatOf(arguments, streams), streams);
   }
+  if (arguments.command == Command::kCluster) return RunCluster(arguments, streams);
+  if (arguments.command == Command::kHandover) return RunHandover(arguments, streams);
   if (IsAction(arguments.command)) return RunAction(arguments, streams);
   // The rest shows rows. The file of a diff is read first: without it the source need not be asked.
   std::optional<RulesFile> file;

@@ -140,7 +140,9 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kAccessRotate:
     case Command::kAccessList:
     case Command::kAccessCheck:
-    case Command::kAccessTest: break;
+    case Command::kAccessTest:
+    case Command::kCluster:
+    case Command::kHandover: break;
   }
   return Status::InvalidArgument("the command lists nothing");
 }

@@ -165,6 +165,7 @@ ADMIN = {
     "ping": ("ping", ["ping"]),
     "rules list": ("rules_list", ["rules", "list"]),
     "rules sources": ("namespaces", ["rules", "sources"]),
+    "cluster": ("cluster", ["cluster"]),
 }
 
 
@@ -179,6 +180,7 @@ ACTIONS = {
     "drain": ("drain", ["drain", "--flow", "1001"]),
     "drain namespace": ("drain_namespace", ["drain", *SHOP]),
     "backup": ("backup", ["backup", "--to", "/backup"]),
+    "handover": ("cluster handover", ["cluster", "handover"]),
 }
 BENCH = {
     "load": ("info rules_load acquire release", []),

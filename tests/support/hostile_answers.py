@@ -58,6 +58,7 @@ class Case(NamedTuple):
 # Honest answers.
 
 _token_ids = itertools.count(2**62)
+_terms = itertools.count(4)
 
 TERMS = [1, 2000, 2000]
 COUNTERS = {
@@ -87,6 +88,10 @@ SESSION = {
     "addresses": ["127.0.0.1:5"],
 }
 PARAM = {"param": "key", "now_calls": 1, "tokens": 1, "level": 2, "waiters": 0, "passed": 1}
+MEMBER = {
+    **{"member": "0a", "address": "127.0.0.1:1", "version": "0.1.0", "leads": True},
+    **{"applied": 9, "synced": 8, "lag": 0, "silent_ms": 0},
+}
 NAMESPACE = {"namespace": "shop", "source": "rpc", "rules": 1, "skipped": 0, "ignored": 0}
 RULE = {
     **{"namespace": "shop", "kind": "flow", "resource": "db", "grade": 0, "count": 10.0},
@@ -108,7 +113,7 @@ ROWS = {
 
 
 def honest(method: str, params: List[Any]) -> Any:
-    """What a server answers. Each token is another."""
+    """What a server answers. Each token is another, and so is each writer of a cluster."""
     if method in ROWS:
         return [[ROWS[method]], None]
     if method == "acquire":
@@ -118,6 +123,9 @@ def honest(method: str, params: List[Any]) -> Any:
         rates = [len(item) > 3 and item[3] == 1 for item in items]
         tokens = [[0, 0, 0] if r else [next(_token_ids), 13, 4000, TERMS] for r in rates]
         return [0, tokens, None, 0, 0, 0]
+    if method == "cluster":
+        term = next(_terms)
+        return ["c1", "p", term, f"m{term}:1", 9, 5, 6, [MEMBER]]
     return {
         **{"hello": ["0.1.0", 12, 1, 1], "ping": [1000], "flow": FLOW, "info": INFO},
         **{"rules_load": [1], "identify": ["checkout", "client", "secret", ["shop"]]},
@@ -125,7 +133,7 @@ def honest(method: str, params: List[Any]) -> Any:
         **{"request": [0, 5, 0, None], "request_param": [0, 5, 0, None], "purge": [1, False]},
         **{"reclaim_client": [1, False], "reclaim_flow": [1, False], "drain": [0, 1, 1]},
         **{"reclaim_namespace": [1, None], "drain_namespace": [0, 1, 1, 1, None]},
-        "backup": [1, 1, 1, 1, 1, 1, 1, 1],
+        **{"backup": [1, 1, 1, 1, 1, 1, 1, 1], "handover": [3]},
     }.get(method, [])
 
 
@@ -133,6 +141,7 @@ METHODS = [
     *("hello", "ping", "acquire", "acquire_all", "keep", "release", "cancel", "request"),
     *("request_param", "info", "flow", *ROWS, "rules_load", "reclaim", "reclaim_client"),
     *("reclaim_flow", "reclaim_namespace", "drain", "drain_namespace", "purge", "backup"),
+    *("cluster", "handover"),
 ]
 
 

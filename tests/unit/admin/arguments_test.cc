@@ -96,6 +96,8 @@ TEST_CASE("help has at most 80 columns, and no option is lost in it") {
                                                     {"drain"},
                                                     {"backup"},
                                                     {"restore"},
+                                                    {"cluster"},
+                                                    {"cluster", "handover"},
                                                     {"access"},
                                                     {"access", "add"},
                                                     {"access", "rotate"},
@@ -181,6 +183,20 @@ TEST_CASE("commands with operands read them") {
   CHECK(ping.server == kDefaultServer);
   CHECK(ping.timeout_ms == 100);
   CHECK(Parse({"verify", "--data-dir", "d", "--max-problems", "0"}).arguments->problems_max == 0);
+}
+
+TEST_CASE("a cluster is shown, or hands over") {
+  const Arguments shown = *Parse({"cluster", "--server", "a:1,b:1", "--format", "csv"}).arguments;
+  CHECK(shown.command == Command::kCluster);
+  CHECK(shown.server == "a:1,b:1");
+  CHECK(shown.format == Format::kCsv);
+  CHECK(shown.timeout_ms == 5'000);
+  const Arguments handover = *Parse({"cluster", "handover", "--server", "a:1,b:1"}).arguments;
+  CHECK(handover.command == Command::kHandover);
+  CHECK(handover.server == "a:1,b:1");
+  CHECK(handover.timeout_ms == 30'000);
+  CHECK(Parse({"cluster", "handover", "--timeout", "7"}).arguments->timeout_ms == 7);
+  CHECK(Parse({"cluster", "--timeout", "7", "handover"}).arguments->timeout_ms == 7);
 }
 
 TEST_CASE("reclaims, purges and drains name what they are about") {

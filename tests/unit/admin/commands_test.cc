@@ -18,6 +18,7 @@
 #include "unit/admin/string_output.h"
 #include "unit/backup/served_ledger.h"
 #include "wire/admin_messages.h"
+#include "wire/cluster_messages.h"
 #include "wire/json.h"
 #include "wire/namespace_rows.h"
 #include "wire/rows.h"
@@ -228,6 +229,89 @@ TEST_CASE("what was carried out is told, also when the output cannot be written"
             "nowcalls-admin: it was carried out, only telling so failed: " + done + "\n");
     }
   }
+}
+
+wire::ClusterReply TwoMembers() {
+  return {.cluster = "c1",
+          .prefix = "shop\x1b[2J",
+          .term = 4,
+          .writer = "a:1",
+          .last_batch = 900,
+          .log_bytes = 3 << 20,
+          .log_bytes_max = 256 << 20,
+          .members = {{.member = "0a",
+                       .address = "a:1",
+                       .version = "1",
+                       .leads = true,
+                       .applied = 900,
+                       .synced = 890},
+                      {.member = "0b",
+                       .address = "b:1",
+                       .version = "1",
+                       .applied = 899,
+                       .synced = 880,
+                       .lag = 1,
+                       .silent_ms = 300}}};
+}
+
+bool AnswersCluster(const Envelope& request, OutputBuffer* out) {
+  if (request.method != Method::kCluster) return false;
+  wire::EncodeCluster(request.msgid, TwoMembers(), out);
+  return true;
+}
+
+TEST_CASE("cluster shows who writes, and each member with its lag") {
+  Arguments arguments = Of(Command::kCluster);
+  const Ended rows = RunAgainst(AnswersCluster, arguments);
+  CHECK(rows.exit_code == kExitOk);
+  CHECK(testing::Contains(
+      rows.out, R"({"address":"b:1","role":"standby","lag_batches":1,"applied":899,"synced":880,)"
+                R"("silent_ms":300,"version":"1","member":"0b","term":4,"last_batch":900,)"
+                R"("log_bytes":3145728,"log_bytes_max":268435456,"prefix":)"));
+  CHECK(testing::Contains(rows.out, R"({"address":"a:1","role":"writer",)"));
+  arguments.format = Format::kTable;
+  const Ended table = RunAgainst(AnswersCluster, arguments);
+  CHECK(table.out ==
+        "cluster shop\\x1b[2J: a:1 writes in term 4, last batch 900, log 3 of 256 MiB\n"
+        "MEMBER  ROLE     LAG  BATCH  ON_DISK  SILENT  VERSION  ID\n"
+        "a:1     writer     0    900      890     0ms  1        0a\n"
+        "b:1     standby    1    899      880   300ms  1        0b\n");
+}
+
+TEST_CASE("a handover that is refused, or has no answer, is told as that") {
+  const Arguments arguments = Of(Command::kHandover);
+  const Ended refused = RunAgainst(
+      [](const Envelope& request, OutputBuffer* out) {
+        if (AnswersCluster(request, out)) return true;
+        wire::EncodeError(request.msgid, {wire::ErrorCode::kOverloaded, "nobody else lives"}, out);
+        return true;
+      },
+      arguments);
+  CHECK(refused.exit_code == kExitFailure);
+  CHECK(refused.err == "nowcalls-admin: OVERLOADED: nobody else lives\n");
+  const Ended unanswered = RunAgainst(AnswersCluster, arguments);
+  CHECK(unanswered.exit_code == kExitUnavailable);
+  CHECK(testing::Contains(unanswered.err,
+                          "it may have been carried out: look with `nowcalls-admin cluster "
+                          "--server 127.0.0.1:"));
+  // Asking alone changes nothing.
+  const Ended asked = RunAgainst([](const Envelope&, OutputBuffer*) { return false; }, arguments);
+  CHECK(asked.exit_code == kExitUnavailable);
+  CHECK_FALSE(testing::Contains(asked.err, "may have been"));
+}
+
+TEST_CASE("where no member serves, the operator is told what that means") {
+  Arguments arguments = Of(Command::kCluster);
+  arguments.server = "127.0.0.1:1,127.0.0.1:2";
+  std::string err;
+  StringOutput out;
+  const Streams streams{.out = out.get(), .err = [&](std::string_view b) { err += b; }};
+  CHECK(Run(arguments, streams) == kExitUnavailable);
+  CHECK(testing::Contains(err, "cannot reach 127.0.0.1:1: "));
+  CHECK(testing::Contains(err, "cannot reach 127.0.0.1:2: "));
+  CHECK(
+      err.ends_with(" (a member that stands by refuses connections; its /healthz tells its "
+                    "role)\n"));
 }
 
 TEST_CASE("an action without an answer may have been carried out, and how to see is told") {
