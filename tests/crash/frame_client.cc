@@ -48,7 +48,8 @@ void FrameClient::Run(const std::string& address, const std::string& log_path,
     }
     if (DoOne(signals->drain)) continue;
     if (!lost_ || !signals->ending) {
-      problem_ = "client " + name_ + " of frames got " + (problem_.empty() ? "nothing" : problem_);
+      problem_ = "client " + name_ +
+                 " of frames got: " + (problem_.empty() ? "connection closed" : problem_);
     }
     return;
   }

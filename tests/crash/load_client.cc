@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "crash/lanes.h"
 
 namespace nowcalls::crash {
@@ -56,17 +57,21 @@ void LoadClient::Run(const std::string& address, const std::string& log_path,
   if (!Connect(address)) return;
   SettleRequests();
   while (!signals->stop) {
-    if (prng_.Below(10'000) < options_.reconnects_per_10k) {
-      Disconnect();
-      if (!Connect(address)) return;
-      SettleRequests();
-    }
+    if (prng_.Below(10'000) < options_.reconnects_per_10k && !ComeAgain(address)) return;
     const size_t window = 1 + prng_.Below(24);
     while (in_flight_.size() - waiting_ < window) SendOne(signals->drain);
     while (in_flight_.size() - waiting_ > window / 2) {
-      if (!ReceiveOne(*signals)) return;
+      if (ReceiveOne(*signals)) continue;
+      if (!std::exchange(gave_up_, false) || !ComeAgain(address)) return;
     }
   }
+}
+
+bool LoadClient::ComeAgain(const std::string& address) {
+  Disconnect();
+  if (!Connect(address)) return false;
+  SettleRequests();
+  return true;
 }
 
 // Behind a lost connection: what is no longer wanted is cancelled, the rest asked for again, of
@@ -225,8 +230,19 @@ void LoadClient::SendToken(Action action, uint64_t token_id) {
   Send({operation});
 }
 
+// Its patience may change meanwhile.
+testing::Reply LoadClient::Await(const LoadSignals& signals) {
+  constexpr int64_t kLookMs = 100;
+  const int64_t from_ms = BoottimeMs();
+  for (;;) {
+    testing::Reply reply = rpc_.Receive(kLookMs);
+    const bool waits = BoottimeMs() - from_ms < signals.patience_ms;
+    if (reply.kind != testing::Reply::Kind::kTimeout || !waits) return reply;
+  }
+}
+
 bool LoadClient::ReceiveOne(const LoadSignals& signals) {
-  const testing::Reply reply = rpc_.Receive();
+  const testing::Reply reply = Await(signals);
   for (const Json& notice : rpc_.TakeNotifications()) OnLost(notice);
   const auto asked = in_flight_.find(reply.msgid);
   if (reply.ok() && asked != in_flight_.end()) {
@@ -236,6 +252,8 @@ bool LoadClient::ReceiveOne(const LoadSignals& signals) {
     OnAnswer(std::move(call), reply);
     return problem_.empty();
   }
+  gave_up_ = reply.kind == testing::Reply::Kind::kTimeout && signals.ending;
+  if (gave_up_) return false;
   if (reply.kind != testing::Reply::Kind::kClosed || !signals.ending) {
     problem_ = "client " + name_ + " got: " + reply.ToString();
   }

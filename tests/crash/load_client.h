@@ -21,6 +21,7 @@
 
 #include "base/prng.h"
 #include "crash/history.h"
+#include "support/poll_until.h"
 #include "support/rpc_client.h"
 
 namespace nowcalls::crash {
@@ -41,6 +42,8 @@ struct LoadSignals {
   std::atomic<bool> stop{false};    // End.
   std::atomic<bool> ending{false};  // The server is about to be ended: lost connections are due.
   std::atomic<bool> drain{false};   // Acquire nothing more, release what is held.
+  // For so long they wait for an answer. While `ending`, they then come again.
+  std::atomic<int64_t> patience_ms{testing::kPatienceMs};
 };
 
 class LoadClient {
@@ -73,6 +76,7 @@ class LoadClient {
 
   bool Connect(const std::string& address);
   void Disconnect();
+  bool ComeAgain(const std::string& address);
   void SettleRequests();
   void SendOne(bool drain);
   void Send(Call call);
@@ -83,6 +87,7 @@ class LoadClient {
   void SendAgain(uint64_t request_id);
   void SendCancel(uint64_t request_id);
   uint64_t AnyWanted();
+  testing::Reply Await(const LoadSignals& signals);
   bool ReceiveOne(const LoadSignals& signals);
   void OnAnswer(Call call, const testing::Reply& reply);
   void OnLost(const testing::Json& notice);
@@ -96,6 +101,7 @@ class LoadClient {
   std::vector<uint64_t> held_;
   std::unique_ptr<HistoryWriter> log_;
   testing::RpcClient rpc_;
+  bool gave_up_ = false;                // No answer came in time.
   std::string name_;                    // Its owner(), or "@HOST:PORT".
   std::map<uint64_t, Call> in_flight_;  // By msgid.
   size_t waiting_ = 0;                  // Of these, acquires that may wait.

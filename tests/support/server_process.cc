@@ -12,13 +12,11 @@ ServerProcess::ServerProcess(std::string dir, ServerOptions options)
 
 std::vector<std::string> ServerProcess::Arguments() const {
   const std::string& other = options_.program;
-  std::vector<std::string> arguments = {other.empty() ? ProductBinary("nowcalls-server") : other,
-                                        "--listen",
-                                        options_.host + ":" + std::to_string(options_.port),
-                                        "--port-file",
-                                        dir_ + "/port",
-                                        "--data-dir",
-                                        data_dir()};
+  std::vector<std::string> arguments = options_.launcher;
+  arguments.insert(arguments.end(),
+                   {other.empty() ? ProductBinary("nowcalls-server") : other, "--listen",
+                    options_.host + ":" + std::to_string(options_.port), "--port-file",
+                    dir_ + "/port", "--data-dir", data_dir()});
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   return arguments;
 }

@@ -24,6 +24,8 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // Where it listens.
   uint16_t port = 0;               // 0: a free one.
   std::string program = {};        // Its path; empty: nowcalls-server.
+  // What its arguments begin with: a program that becomes it (Network::Launcher).
+  std::vector<std::string> launcher = {};
 };
 
 class ServerProcess {
