@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "base/clock.h"
+#include "crash/cluster_end.h"
 #include "crash/cluster_loop.h"
 #include "crash/crash_loop.h"
 #include "support/process.h"
@@ -67,11 +69,46 @@ TEST_CASE("whatever ends the time of a writer, the next one has all that was ans
   options.seed = RandomBits128()[0];
   MESSAGE("SEED ", options.seed, "; again with: nowcalls-crash-loop 4 --cluster --seed ",
           options.seed);
+  options.progress = [](const std::string& line) {
+    if (line.starts_with("skipped: ")) MESSAGE(line);
+  };
   const CrashLoopResult result = RunClusterLoop(options);
   CAPTURE(result.dir);
   for (const auto& violation : result.violations) FAIL_CHECK(violation);
   CHECK(result.cycles == 4);
   CHECK(result.acknowledged > 1'000);
+}
+
+// The fault, in nowcalls-etcd.so of the servers of the tests (faults/faulty_etcd.cc), and the end
+// of a writer that shows it.
+CrashLoopResult RunWithFault(const std::string& fault, ClusterEnd end) {
+  CrashLoopOptions options;
+  options.cycles = 10;
+  options.seed = RandomBits128()[0];
+  MESSAGE("SEED ", options.seed);
+  return RunClusterLoop(options,
+                        {.program = std::string(NOWCALLS_TEST_BIN_DIR) + "/nowcalls-faulty-server",
+                         .environment = {{"FAULTY_ETCD", fault}},
+                         .only_end = NameOf(end)});
+}
+
+void CheckFound(const CrashLoopResult& result) {
+  REQUIRE(!result.violations.empty());
+  MESSAGE("found: ", result.violations.front());
+  int broken_promises = 0;
+  for (const std::string& violation : result.violations) {
+    if (violation.starts_with("I")) ++broken_promises;
+  }
+  CHECK(broken_promises > 0);
+  std::filesystem::remove_all(result.dir);
+}
+
+TEST_CASE("a planted fault is found: a deposed writer that goes on and appends by no claim") {
+  CheckFound(RunWithFault("unfenced", ClusterEnd::kStop));
+}
+
+TEST_CASE("a planted fault is found: a writer that answers before its log has the batch") {
+  CheckFound(RunWithFault("hasty", ClusterEnd::kKill));
 }
 
 TEST_CASE("the demo holds, of one server and of a cluster") {
