@@ -120,7 +120,7 @@ class ClusterLoop {
   // All members on an empty prefix: one begins the cluster, the others are of it.
   void BeginAtOnce() {
     for (size_t i = 0; i < kMembers; ++i) site_.member(i).StartWithoutWaiting();
-    writer_ = site_.AwaitWriter();
+    FindWriter();
     if (!writer_) return;
     for (size_t i = 0; i < kMembers; ++i) {
       if (i == *writer_ || site_.AwaitFollowing(i, *writer_)) continue;
@@ -133,6 +133,11 @@ class ClusterLoop {
       Violate("members that began at once are not of one cluster");
   }
 
+  void FindWriter() {
+    writer_ = site_.AwaitWriter();
+    if (writer_) writer_log_ = site_.log(*writer_).size();
+  }
+
   void OneCycle() {
     ++result_.cycles;
     fs::create_directories(LogDir(result_.cycles));
@@ -142,7 +147,6 @@ class ClusterLoop {
     began_us_ = BoottimeUs();
     rules_.BeginCycle(began_us_);
     const size_t before = *writer_;
-    const size_t logged = site_.member(before).log().size();
     LoadSignals signals;
     std::string end;
     try {
@@ -153,11 +157,12 @@ class ClusterLoop {
       DisturbStandby(&client);
       SleepUpTo(1'000);
       signals.ending = true;
-      end = LostByItself(before, logged) ? kLost : EndWriter(before, &signals);
+      end = LostByItself(before) ? kLost : EndWriter(before, &signals);
     } catch (const std::runtime_error& error) {
-      Violate(error.what());
+      if (!LostByItself(before)) Violate(error.what());
+      end = kLost;
     }
-    writer_ = site_.AwaitWriter();
+    FindWriter();
     signals.ending = true;
     signals.stop = true;
     crew_.Join();
@@ -181,9 +186,10 @@ class ClusterLoop {
         signals);
   }
 
-  // Another election of etcd, or a machine with too much to do.
-  bool LostByItself(size_t writer, size_t logged) const {
-    return site_.log(writer).find("may not be the writer any more", logged) != std::string::npos;
+  // By another election of etcd, or a machine with too much to do.
+  bool LostByItself(size_t writer) const {
+    const std::string log = site_.log(writer);
+    return log.find("may not be the writer any more", writer_log_) != std::string::npos;
   }
 
   // Returns how. A cycle is one life: a writer that went on is killed.
@@ -276,7 +282,7 @@ class ClusterLoop {
         break;
       } catch (const std::runtime_error& error) {
         // It may lose its lease meanwhile.
-        writer_ = site_.AwaitWriter();
+        FindWriter();
         if (attempt == kAttempts || !writer_) return Violate(error.what());
       }
     }
@@ -322,6 +328,7 @@ class ClusterLoop {
   Crew crew_;
   std::vector<ClusterEnd> ends_;  // To come.
   std::optional<size_t> writer_;
+  size_t writer_log_ = 0;                               // Bytes, when it was found.
   std::optional<size_t> away_;                          // A standby.
   std::vector<std::pair<size_t, size_t>> left_behind_;  // Members, and the size of their logs then.
   int bulk_version_ = 0;
