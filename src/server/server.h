@@ -131,7 +131,9 @@ class Server final : public engine::Driver, private node::Io {
   Instant NextWork() const override;
   bool answers_later() const override { return backups_.busy(); }
   void LeftUnanswered(size_t connections) override;
-  void Disconnect(Instant now) override { peers_.CloseAll(now); }
+  void Disconnect(Instant now) override {
+    peers_.CloseAll(now + (claim_.on() ? Peers::kHandOverMsMax : Peers::kCloseMsMax));
+  }
   bool connected() const override { return peers_.open() > 0; }
   void CloseStore() override { commits_.Finish(close_store_); }
   [[noreturn]] void EndIsLate() override;

@@ -123,13 +123,13 @@ void Peers::StopReading() {
   }
 }
 
-void Peers::CloseAll(Instant now) {
+void Peers::CloseAll(Instant by) {
   for (size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].socket == nullptr) continue;
     const auto id = static_cast<engine::ConnectionId>(i);
     const bool closes = peers_[i].socket->closes();
     // A connection that closes already keeps its deadline, if that is earlier.
-    SetCloseBy(id, std::min(peers_[i].close_by, now + kCloseMsMax));
+    SetCloseBy(id, std::min(peers_[i].close_by, by));
     if (!closes) peers_[i].socket->CloseWhenFlushed();
   }
 }

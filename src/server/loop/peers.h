@@ -34,6 +34,8 @@ class Peers final : private PeerSocket::Owner {
  public:
   // For a peer to close its end once all is sent; at the server's end also to read it.
   static constexpr int64_t kCloseMsMax = 2'000;
+  // The same at the end of a member that hands over: nobody serves until then.
+  static constexpr int64_t kHandOverMsMax = 200;
 
   // Pointers outlive it.
   Peers(const Limits& limits, net::SocketBatch::Means means, engine::Engine* engine,
@@ -60,8 +62,8 @@ class Peers final : private PeerSocket::Owner {
 
   // The server ends: no accepts, no reads.
   void StopReading();
-  // Closes all, behind their last replies. REQUIRES: StopReading.
-  void CloseAll(Instant now);
+  // Closes all, behind their last replies, at `by` whatever is left. REQUIRES: StopReading.
+  void CloseAll(Instant by);
 
   // Closes all at once, without another byte, and accepts no more.
   void Abandon();
