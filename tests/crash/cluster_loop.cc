@@ -29,7 +29,6 @@ using testing::RpcClient;
 
 // Longer than a takeover and a dump: what is gone in the dump was gone when the writer began.
 constexpr int64_t kMemberGraceMs = 60'000;
-constexpr size_t kMembers = ClusterSite::kMembers;
 constexpr int kClientLogsKept = 20;
 // So that a standby is soon left behind.
 constexpr char kLogBytesMax[] = "16777216";
@@ -119,22 +118,35 @@ class ClusterLoop {
 
   // All members on an empty prefix: one begins the cluster, the others are of it.
   void BeginAtOnce() {
-    for (size_t i = 0; i < kMembers; ++i) site_.member(i).StartWithoutWaiting();
+    for (size_t i = 0; i < ClusterSite::kMembers; ++i) site_.member(i).StartWithoutWaiting();
     FindWriter();
     if (!writer_) return;
-    for (size_t i = 0; i < kMembers; ++i) {
+    for (size_t i = 0; i < ClusterSite::kMembers; ++i) {
       if (i == *writer_ || site_.AwaitFollowing(i, *writer_)) continue;
       Violate("member " + std::to_string(i) + " does not follow the first writer");
     }
     const std::vector<std::string> lineages = site_.Lineages();
-    const bool same =
-        std::count(lineages.begin(), lineages.end(), lineages.front()) == ptrdiff_t{kMembers};
+    const bool same = std::count(lineages.begin(), lineages.end(), lineages.front()) ==
+                      ptrdiff_t{ClusterSite::kMembers};
     if (!same || lineages.front() == "none")
       Violate("members that began at once are not of one cluster");
   }
 
+  bool AnyLacksLedger() {
+    bool lacks = false;
+    for (size_t i = 0; i < ClusterSite::kMembers; ++i) lacks = lacks || site_.LacksLedger(i);
+    return lacks;
+  }
+
   void FindWriter() {
     writer_ = site_.AwaitWriter();
+    if (!writer_ && AnyLacksLedger()) {
+      // Only what is away or dead has it.
+      ++result_.tally["times that only a member that was down had the ledger"];
+      if (away_) BringBack();
+      Repair();
+      writer_ = site_.AwaitWriter();
+    }
     if (writer_) writer_log_ = site_.log(*writer_).size();
   }
 
@@ -203,7 +215,8 @@ class ClusterLoop {
     const EndDone done = DoEnd(end, writer, &site_, &prng_);
     if (done.node_down) node_down_ = done.node_down;
     if (!done.wrong.empty()) Violate(done.wrong);
-    if (site_.AwaitWriter() && Lives() == lives) {
+    FindWriter();
+    if (writer_ && Lives() == lives) {
       SleepUpTo(1'000);
       site_.member(writer).Kill9();
     }
@@ -213,9 +226,10 @@ class ClusterLoop {
   void DisturbStandby(RpcClient* client) {
     if (away_) return BringBack();
     const uint64_t what = prng_.Below(8);
-    const auto standby = static_cast<size_t>(prng_.Below(kMembers));
+    const auto standby = static_cast<size_t>(prng_.Below(ClusterSite::kMembers));
     if (what > 2 || standby == *writer_) return;
     testing::ServerProcess& member = site_.member(standby);
+    if (what == 0 && AnyLacksLedger()) return;  // The other standby.
     if (what == 0) return LeaveBehind(standby, client);
     member.Kill9();
     member.StartWithoutWaiting();
@@ -259,7 +273,7 @@ class ClusterLoop {
 
   void Repair() {
     if (node_down_) site_.etcd().Start(*std::exchange(node_down_, std::nullopt));
-    for (size_t i = 0; i < kMembers; ++i) {
+    for (size_t i = 0; i < ClusterSite::kMembers; ++i) {
       testing::ServerProcess& member = site_.member(i);
       if (member.Running() || i == away_) continue;
       const int ended = member.process().Wait().value_or(0);
@@ -313,7 +327,7 @@ class ClusterLoop {
       if (!copied) Violate("a member that was left behind takes no copy");
     }
     result_.tally["copies of the ledger taken"] = static_cast<int64_t>(Copies());
-    for (size_t i = 0; i < kMembers; ++i) {
+    for (size_t i = 0; i < ClusterSite::kMembers; ++i) {
       if (site_.member(i).Terminate() != 0) Violate("a member does not end in good order");
     }
   }

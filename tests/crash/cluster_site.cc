@@ -55,6 +55,16 @@ std::optional<size_t> ClusterSite::AwaitWriter() {
   return writer;
 }
 
+bool ClusterSite::LacksLedger(size_t member) {
+  const std::string log = members_[member]->log();
+  if (!members_[member]->Running()) return false;
+  for (const char* const sign : {" takes a copy of the ledger from", " lacks what the log has"}) {
+    const size_t at = log.rfind(sign);
+    if (at != std::string::npos && log.find(" stands by: ", at) == std::string::npos) return true;
+  }
+  return false;
+}
+
 bool ClusterSite::AwaitFollowing(size_t member, size_t writer) {
   return members_[member]->LogHas("stands by: " + AddressOf(writer) + " writes in term");
 }

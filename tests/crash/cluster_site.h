@@ -35,6 +35,8 @@ class ClusterSite {
   bool Serves(size_t member);
   // Waits for one; nullopt: there is none.
   std::optional<size_t> AwaitWriter();
+  // True: it runs, and waits for a copy of what the log has forgotten.
+  bool LacksLedger(size_t member);
   // True: it follows the writer, at least after a while.
   bool AwaitFollowing(size_t member, size_t writer);
   // How often the logs of all members have `text`.
