@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cluster/claimed_log.h"
-#include "support/members.h"
 #include "etcd/client.h"
 #include "integration/calls.h"
 #include "support/certificates.h"
+#include "support/members.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 
@@ -60,6 +60,28 @@ TEST_CASE("an orderly end hands over, and a member that comes back stands by") {
   for (size_t number = 0; number < 3; ++number) {
     if (number != second) CHECK(members.member(number).Terminate() == 0);
   }
+}
+
+// Until the server has answers that it cannot send.
+void AskWithoutReading(RpcClient* client) {
+  std::string pings;
+  for (uint32_t i = 0; i < 10'000; ++i) pings += EncodeRequest(i, "ping", Json::array());
+  constexpr int64_t kStuckMs = 200;
+  while (client->SendRaw(pings, kStuckMs)) continue;
+}
+
+TEST_CASE("a client that reads nothing holds a handover up less than the end of a single server") {
+  TestServer alone;
+  RpcClient there = alone.Connect();
+  AskWithoutReading(&there);
+  Members members(1);
+  members.StartAll();
+  RpcClient here = members.Connect(0, "alice");
+  AskWithoutReading(&here);
+  alone.server().process().Signal(SIGTERM);
+  CHECK(members.member(0).Terminate() == 0);
+  CHECK(alone.server().Running());
+  CHECK(alone.server().process().Wait() == 0);
 }
 
 TEST_CASE("a writer that stood still finds itself deposed, answers nobody, and stands by") {

@@ -123,7 +123,7 @@ bool Network::MisleadTo(size_t from, size_t to, bool misled) const {
   constexpr char kNobody[] = "\x02\x00\x00\x00\x00\x01";
   std::memcpy(request.arp_ha.sa_data, kNobody, sizeof(kNobody) - 1);
   request.arp_flags = ATF_COM | ATF_PERM;
-  std::strcpy(request.arp_dev, kDevice);
+  std::memcpy(request.arp_dev, kDevice, sizeof(kDevice));
   return ioctl(hosts_[from].socket, misled ? SIOCSARP : SIOCDARP, &request) == 0;
 }
 
