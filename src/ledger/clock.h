@@ -46,13 +46,17 @@ class LedgerClock {
 // What a machine has seen of the ledger's time on another one.
 //
 // Thread: one at a time. No clock of the other machine counts: time that was seen goes on by this
-// machine's boot clock. So it may be late, by as much as the news was, and is never early.
+// machine's boot clock. So it may be late, by as much as the news was, and is never early. Each
+// writer has a clock of its own. One that is later than that of the writer before has promised by
+// it, so only the last one counts.
 class ObservedTime {
  public:
-  // The ledger's time was `ledger_ms` before this machine's boot clock said `boottime_ms`.
-  void Saw(int64_t ledger_ms, int64_t boottime_ms) {
+  // The time of the writer of `term` was `ledger_ms` before this machine's boot clock said
+  // `boottime_ms`.
+  void Saw(uint64_t term, int64_t ledger_ms, int64_t boottime_ms) {
     const int64_t ahead_ms = ledger_ms - boottime_ms;
-    if (!ahead_ms_ || ahead_ms > *ahead_ms_) ahead_ms_ = ahead_ms;
+    if (!ahead_ms_ || term != term_ || ahead_ms > *ahead_ms_) ahead_ms_ = ahead_ms;
+    term_ = term;
   }
   // nullopt: nothing was seen.
   std::optional<Instant> At(int64_t boottime_ms) const {
@@ -62,6 +66,7 @@ class ObservedTime {
 
  private:
   std::optional<int64_t> ahead_ms_;
+  uint64_t term_ = 0;
 };
 
 struct RecoveredTime {

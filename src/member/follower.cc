@@ -62,7 +62,7 @@ Result<bool> Follower::Follow() {
   if (writer()) last_writer_ = writer()->address;
   // Its own claim may still be there, if etcd did not answer when it was given back.
   if (writer() && (!identity_ || writer()->member != identity_->member)) holds_off_until_ms_ = 0;
-  if (saw_writer_ && seal_ms_ > 0) observed_.Saw(seal_ms_, BoottimeMs());
+  if (saw_writer_ && seal_ms_ > 0) observed_.Saw(standby_.term(), seal_ms_, BoottimeMs());
   return more;
 }
 

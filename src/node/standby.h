@@ -27,6 +27,7 @@ class Standby {
   Result<bool> Follow(size_t batches_max);
 
   // As recovery::Replay has them, of the last batch that Follow applied.
+  uint64_t term() const { return replay_.term(); }
   int64_t ledger_ms() const { return replay_.ledger_ms(); }
 
   // This node has the claim of `term`. kInvalidArgument: Follow has applied a batch of that term,

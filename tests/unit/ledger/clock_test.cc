@@ -83,12 +83,12 @@ TEST_CASE("time never starts before the latest time found in the ledger") {
 TEST_CASE("what was seen on another machine goes on by this one's boot clock alone") {
   ObservedTime observed;
   CHECK_FALSE(observed.At(1));
-  observed.Saw(1'000'300, 100);
+  observed.Saw(1, 1'000'300, 100);
   CHECK(observed.At(150)->ms == 1'000'350);
   // News that was late tells less than what is known.
-  observed.Saw(1'000'400, 900);
+  observed.Saw(1, 1'000'400, 900);
   CHECK(observed.At(900)->ms == 1'001'100);
-  observed.Saw(1'002'000, 1'000);
+  observed.Saw(1, 1'002'000, 1'000);
   CHECK(observed.At(1'000)->ms == 1'002'000);
   // The wall clocks differ by a day, and are not asked.
   const ClockSample sample{1'050, 90'000'000, kOtherBoot};
@@ -99,6 +99,16 @@ TEST_CASE("what was seen on another machine goes on by this one's boot clock alo
   // On the writer's own machine its own mark is better.
   const ClockSample same{51'000, 2'000'000, kBoot};
   CHECK(RecoverTime(kMark, Instant{0}, same, observed).now.ms == 1'001'000);
+}
+
+TEST_CASE(
+    "of what was seen of two writers that of the last one counts, though its clock is later") {
+  ObservedTime observed;
+  observed.Saw(1, 1'000'300, 100);
+  observed.Saw(2, 1'000'500, 900);
+  CHECK(observed.At(1'000)->ms == 1'000'600);
+  observed.Saw(2, 1'000'550, 920);
+  CHECK(observed.At(1'000)->ms == 1'000'630);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "ledger/commit_batch.h"
 #include "store/memory_tables.h"
 #include "support/flaky_etcd.h"
+#include "support/poll_until.h"
 #include "support/temp_dir.h"
 
 namespace nowcalls::member {
@@ -262,6 +263,28 @@ TEST_CASE("time goes on from what a standby saw, while a writer lived") {
     CHECK(at->ms <= kLedgerMs + 60'000);
     CHECK(b.follower->observed().At(now_ms + 500)->ms == at->ms + 500);
   }
+}
+
+TEST_CASE("of the clocks of two writers that of the last one counts, though it is later") {
+  constexpr int64_t kLedgerMs = 1'700'000'000'000;
+  testing::FlakyEtcd etcd;
+  Member a(&etcd);
+  Member b(&etcd);
+  Member c(&etcd);
+  a.Lead();
+  REQUIRE(a.Append(kLedgerMs).ok());
+  CHECK_FALSE(b.Step());
+  CHECK_FALSE(c.Step());
+  const int64_t seen_ms = BoottimeMs();
+  constexpr int64_t kLaterMs = 20;
+  REQUIRE(testing::PollUntil(10'000, [&] { return BoottimeMs() > seen_ms + kLaterMs; }));
+  etcd.EndLease(a.claim.lease.id);
+  b.Lead();
+  REQUIRE(b.Append(kLedgerMs + 1).ok());
+  const int64_t now_ms = BoottimeMs();
+  CHECK(c.follower->observed().At(now_ms)->ms > kLedgerMs + kLaterMs);
+  CHECK_FALSE(c.Step());
+  CHECK(c.follower->observed().At(now_ms)->ms <= kLedgerMs + 1);
 }
 
 }  // namespace

@@ -232,7 +232,7 @@ TEST_CASE("fences go on at once where no boot takes batches from the log") {
   FillStore(&store, *clock);
   clock->boot_id[0] ^= 1;
   ledger::ObservedTime observed;
-  observed.Saw(clock->wall_ms + 77, clock->boottime_ms);
+  observed.Saw(1, clock->wall_ms + 77, clock->boottime_ms);
   const Result<RecoveredLedger> ledger =
       Recover(&store, {}, {.sample = [&] { return clock; }, .observed = observed});
   REQUIRE(ledger.ok());
