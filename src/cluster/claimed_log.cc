@@ -204,11 +204,13 @@ std::optional<std::string> ClaimedLog::BatchOf(const TxnReply& reply) const {
   return bytes;
 }
 
-Txn ClaimedLog::Append(const HeldClaim& held, const ledger::SealedBatch& batch,
+Txn ClaimedLog::Append(const HeldClaim& held, const ledger::SealedBatch& batch, uint64_t last,
                        uint64_t trim) const {
   const std::string slot = keys_.Slot(batch.number());
   Txn txn{.compares = IsWriter(held), .then = {Put(slot, SlotOf(batch))}};
   txn.compares.push_back(IsAbsent(slot));
+  // Each slot is put once.
+  if (last > 0) txn.compares.push_back({.key = keys_.Slot(last), .number = 1});
   if (trim > 0) {
     txn.then.push_back(DeleteRange(keys_.Slot(0), keys_.Slot(trim + 1)));
     txn.then.push_back(DeleteRange(keys_.Part(0, 0), keys_.Part(trim + 1, 0)));

@@ -93,8 +93,10 @@ class ClaimedLog {
   // nullopt: the log has forgotten it since.
   std::optional<std::string> BatchOf(const TxnReply& reply) const;
 
-  // Puts `batch` behind all others, and drops slots up to `trim`; 0: none.
-  Txn Append(const HeldClaim& held, const ledger::SealedBatch& batch, uint64_t trim) const;
+  // Puts `batch` behind slot `last`, and drops slots up to `trim`, before `last`; 0: none. Fails
+  // also where etcd has lost slot `last`.
+  Txn Append(const HeldClaim& held, const ledger::SealedBatch& batch, uint64_t last,
+             uint64_t trim) const;
   Fate FateOf(const TxnReply& reply, const HeldClaim& held, const ledger::SealedBatch& batch) const;
 
   // Gives the claim back at once.

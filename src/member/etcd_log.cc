@@ -19,6 +19,7 @@ EtcdLog::EtcdLog(cluster::Etcd* etcd, cluster::Keys keys, uint64_t bytes_max, Tr
 void EtcdLog::Hold(const cluster::HeldClaim& held) {
   held_ = held;
   trim_plan_.emplace(bytes_max_, view_.first, view_.end());
+  last_ = view_.last;
   trimmed_ = 0;
   synced_ = 0;
   const std::lock_guard lock(mutex_);
@@ -53,9 +54,10 @@ Status EtcdLog::Append(const ledger::SealedBatch& batch) {
   }
   const uint64_t plan = trim_plan_->To(synced_);
   const uint64_t trim = plan > trimmed_ ? plan : 0;
-  const Result<cluster::TxnReply> reply = CommitAtLast(txns_.Append(*held_, batch, trim));
+  const Result<cluster::TxnReply> reply = CommitAtLast(txns_.Append(*held_, batch, last_, trim));
   if (!reply.ok()) return reply.status();
   if (txns_.FateOf(*reply, *held_, batch) != cluster::Fate::kDone) return Deposed(batch.number());
+  last_ = batch.number();
   if (trim > 0) trimmed_ = trim;
   trim_plan_->Appended(batch.number(), batch.bytes().size());
   bytes_ = trim_plan_->bytes();

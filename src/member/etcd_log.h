@@ -74,6 +74,7 @@ class EtcdLog final : public store::Log {
   cluster::LogView view_;
   std::optional<cluster::HeldClaim> held_;
   std::optional<cluster::TrimPlan> trim_plan_;  // While held_.
+  uint64_t last_ = 0;                           // Slot, likewise.
   uint64_t trimmed_ = 0;
   std::atomic<uint64_t> synced_ = 0;  // As Trim says.
   std::atomic<uint64_t> bytes_ = 0;

@@ -32,8 +32,9 @@ class Member {
             .member = std::string(1, name_),
             .address = "h:1"};
   }
-  void TakeClaim(uint64_t base = 0) {
+  void TakeClaim(uint64_t cluster_base = 0) {
     const LogView seen = Look();
+    base = seen.lineage ? seen.lineage->base : cluster_base;
     lease = etcd_->GrantLease();
     const Claim claim = NextClaim(seen);
     held =
@@ -41,7 +42,8 @@ class Member {
   }
   Fate Append(uint64_t number, uint64_t trim = 0) {
     const ledger::CommitBatch batch = Batch(number, held->claim.term);
-    return log.FateOf(Commit(log.Append(*held, batch, trim)), *held, batch);
+    const uint64_t last = number > base + 1 ? number - 1 : 0;
+    return log.FateOf(Commit(log.Append(*held, batch, last, trim)), *held, batch);
   }
   Result<Fate> Settle(uint64_t last) {
     return log.SettledOf(Commit(log.Settle(*held, last)), *held, last);
@@ -57,6 +59,7 @@ class Member {
 
   ClaimedLog log{*Keys::Under("p")};
   std::optional<HeldClaim> held;
+  uint64_t base = 0;
   int64_t lease = 0;
 
  private:
@@ -158,7 +161,7 @@ TEST_CASE("a claim is told by its value too") {
   HeldClaim other = *pair.a.held;
   other.claim.nonce = std::string(32, 'f');
   const ledger::CommitBatch batch = Batch(1, 1);
-  const TxnReply reply = pair.b.Commit(pair.b.log.Append(other, batch, 0));
+  const TxnReply reply = pair.b.Commit(pair.b.log.Append(other, batch, /*last=*/0, /*trim=*/0));
   CHECK(pair.b.log.FateOf(reply, other, batch) == Fate::kDeposed);
 }
 
@@ -230,6 +233,17 @@ TEST_CASE("an etcd that has lost batches is told") {
   const auto settled = pair.b.Settle(applied);
   CHECK(settled.status().code() == StatusCode::kCorruption);
   CHECK(settled.status().message() == problem);
+}
+
+TEST_CASE("a writer whose last batch etcd has lost writes nothing behind it") {
+  Pair pair;
+  pair.a.TakeClaim();
+  REQUIRE(pair.a.Append(1) == Fate::kDone);
+  REQUIRE(pair.a.Append(2) == Fate::kDone);
+  const std::string lost = pair.a.log.keys().Slot(2);
+  pair.a.Commit({.then = {DeleteRange(lost, {})}});
+  CHECK(pair.a.Append(3) == Fate::kDeposed);
+  CHECK(pair.a.Look().last == 1);
 }
 
 TEST_CASE("a writer that resigns leaves the claim to others at once") {

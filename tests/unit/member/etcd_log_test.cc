@@ -75,6 +75,18 @@ TEST_CASE("an append is asked for again until it is answered, and told once") {
   CHECK(member.log.OutlivesMachine());
 }
 
+TEST_CASE("an append behind what etcd has lost is refused") {
+  testing::FlakyEtcd etcd;
+  Writer member(&etcd);
+  member.TakeClaim();
+  REQUIRE(member.log.Append(Batch(1)).ok());
+  REQUIRE(member.log.Append(Batch(2)).ok());
+  const std::string lost = member.log.txns().keys().Slot(2);
+  REQUIRE(etcd.Commit({.then = {cluster::DeleteRange(lost, {})}}).ok());
+  CHECK(member.log.Append(Batch(3)).code() == StatusCode::kFailedPrecondition);
+  CHECK(member.Numbers(1) == std::vector<uint64_t>{1});
+}
+
 TEST_CASE("a batch beyond one request's size goes in parts, and comes back whole") {
   testing::FlakyEtcd etcd;
   Writer member(&etcd);
