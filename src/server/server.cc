@@ -320,6 +320,13 @@ void Server::StopWatching() {
   backups_.End();
 }
 
+// To a connection that ends the engine writes while input is received, so before the turn looks at
+// the claim. What is left out is of a server that is deposed in this turn.
+void Server::Write(std::span<engine::Output> outputs) {
+  if (claim_.on() && claim_.over()) return;
+  peers_.Write(outputs);
+}
+
 void Server::Abandon() {
   ended_.deposed = true;
   board_->phase.store(web::Board::Phase::kStandby, std::memory_order_release);

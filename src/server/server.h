@@ -108,7 +108,7 @@ class Server final : public engine::Driver, private node::Io {
   const Ended& ended() const { return ended_; }
 
   // engine::Driver.
-  void Write(std::span<engine::Output> outputs) override { peers_.Write(outputs); }
+  void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override { peers_.Close(id, flush); }
   void SetReading(engine::ConnectionId id, bool on) override { peers_.SetReading(id, on); }
   void Log(engine::Severity severity, LogTopic topic, std::string_view message,

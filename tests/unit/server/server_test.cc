@@ -2,9 +2,13 @@
 #include "server/server.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -12,13 +16,17 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "recovery/machine_clock.h"
 #include "recovery/recovery.h"
 #include "server/log/logging.h"
 #include "store/memory_store.h"
 #include "support/core_harness.h"
+#include "support/poll_until.h"
 #include "support/process.h"
+#include "support/tcp.h"
 #include "support/temp_dir.h"
+#include "wire/client_messages.h"
 
 namespace nowcalls::server {
 namespace {
@@ -35,13 +43,12 @@ void HangWorkers() {
   uv_queue_work(&loop, &work, hang, [](uv_work_t*, int) {});
 }
 
-[[noreturn]] void ServeUntilSigterm(const std::string& rule_file) {
+// On a ledger in memory, until `run` returns.
+void Serve(std::unique_ptr<Listener> listener, const ServerConfig& config, ClaimWatch claim,
+           const std::function<void(Server*)>& run) {
   SetUpLogging(Severity::kError, LogFormat::kText);
-  HangWorkers();
   store::MemoryStore store({});
   auto ledger = recovery::Recover(&store, {});
-  ServerConfig config;
-  config.rules = {{"default", rule_file}};
   const auto no_backup = [](const std::string&, const std::atomic<bool>&,
                             const std::function<void()>&) {
     return Status::FailedPrecondition("a ledger in memory has no files");
@@ -51,28 +58,86 @@ void HangWorkers() {
   Additions none({});
   Server server(
       config, &*ledger, &clock, &store, no_backup, [] { return Status::Ok(); }, &board,
-      ConfigAgain{}, &none, nullptr);
-  const Status loaded = server.PutRulesInForce(ReadRuleFiles(config.rules));
-  auto listener = Listener::Bind(net::Endpoint::Tcp({"127.0.0.1", 0}));
-  if (!loaded.ok() || !listener.ok()) _exit(1);
+      ConfigAgain{}, &none, nullptr, std::move(claim));
+  if (!server.PutRulesInForce(ReadRuleFiles(config.rules)).ok()) _exit(1);
   std::vector<std::unique_ptr<Listener>> listeners;
-  listeners.push_back(*std::move(listener));
+  listeners.push_back(std::move(listener));
   server.Start(std::move(listeners));
-  raise(SIGTERM);
-  server.Run();
-  _exit(2);  // It cannot return while a look at a file is under way.
+  run(&server);
+}
+
+std::unique_ptr<Listener> Bind() {
+  auto listener = Listener::Bind(net::Endpoint::Tcp({"127.0.0.1", 0}));
+  REQUIRE(listener.ok());
+  return *std::move(listener);
 }
 
 TEST_CASE("the end of a server does not wait for a look at a rule file") {
   const testing::TempDir dir;
   testing::WriteStringToFile(dir.Sub("rules.json"), testing::RulesJson({{.flow = 1}}));
+  ServerConfig config;
+  config.rules = {{"default", dir.Sub("rules.json")}};
+  auto listener = Bind();
   const pid_t child = fork();
   REQUIRE(child >= 0);
-  if (child == 0) ServeUntilSigterm(dir.Sub("rules.json"));
+  if (child == 0) {
+    HangWorkers();
+    Serve(std::move(listener), config, {}, [](Server* server) {
+      raise(SIGTERM);
+      server->Run();
+    });
+    _exit(2);  // It cannot return while a look at a file is under way.
+  }
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
+}
+
+// What it says to a connection that ends it says while it receives.
+TEST_CASE("a writer whose claim is over answers nothing, also on a connection that ends") {
+  auto listener = Bind();
+  void* const shared = mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  auto* const over = new (shared) std::atomic<bool>(false);
+  const std::string address = listener->address().ToString();
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    bool deposed = false;
+    Serve(std::move(listener), {}, {.over = [over] { return over->load(); }, .give_up = [] {}},
+          [&](Server* server) {
+            server->Run();
+            deposed = server->ended().deposed;
+          });
+    _exit(deposed ? 0 : 1);
+  }
+  listener.reset();
+  wire::OutputBuffer ping;
+  wire::EncodePlainRequest(1, wire::Method::kPing, &ping);
+  const int fd = testing::ConnectTo(address);
+  REQUIRE(fd >= 0);
+  const auto wait_for = [fd](int16_t events) {
+    return testing::WaitFor(fd, events, BoottimeMs() + testing::kPatienceMs);
+  };
+  REQUIRE(wait_for(POLLOUT));
+  const std::string asked(ping.view());
+  char answer[256];
+  REQUIRE(send(fd, asked.data(), asked.size(), 0) == static_cast<ssize_t>(asked.size()));
+  REQUIRE(wait_for(POLLIN));
+  REQUIRE(recv(fd, answer, sizeof(answer), 0) > 0);
+  over->store(true);
+  const std::string last = asked + '\xc1';  // No message begins so.
+  REQUIRE(send(fd, last.data(), last.size(), 0) == static_cast<ssize_t>(last.size()));
+  REQUIRE(wait_for(POLLIN));
+  CHECK(recv(fd, answer, sizeof(answer), 0) <= 0);
+  close(fd);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  munmap(shared, sizeof(std::atomic<bool>));
 }
 
 }  // namespace
