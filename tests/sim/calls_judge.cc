@@ -208,11 +208,11 @@ void CallsJudge::Died(bool orderly) {
   losing_ = false;
 }
 
-void CallsJudge::Ready(bool clock_jumped) {
-  if (!clock_jumped) return;
+void CallsJudge::Ready(ClockGap gap) {
+  if (gap == ClockGap::kNone) return;
   for (auto& [number, lane] : lanes_) {
     for (Passed& passed : lane.passed) {
-      passed.sure = false;
+      passed.sure = passed.sure && gap == ClockGap::kLate;
       passed.done_ms = timeline_->now_ms();
     }
   }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "nowcalls/types.h"
+#include "sim/clock_gap.h"
 #include "sim/hindrances.h"
 #include "sim/level_history.h"
 #include "sim/timeline.h"
@@ -62,6 +63,8 @@ class CallsJudge {
 
   // `at`: the number of the event.
   CallsId Asked(uint64_t at, CallsAsked asked);
+  // Of a server that leads no more: nothing is said of the answer.
+  CallsId AskedInVain() { return ++last_id_; }
   void Answered(uint64_t at, CallsId id, TokenStatus status, int64_t wait_ms);
   // The calls are part of a group that was refused for another reason: none has passed, though the
   // guard may have counted the request.
@@ -74,8 +77,7 @@ class CallsJudge {
   // Batches since the last sync are lost; Died follows.
   void BatchesLost() { losing_ = true; }
   void Died(bool orderly);
-  // `clock_jumped`: the server's clock may have moved on by any time since, or by none.
-  void Ready(bool clock_jumped);
+  void Ready(ClockGap gap);
 
  private:
   struct Request {

@@ -44,7 +44,7 @@ struct RateCourt {
   }
   void Restart(bool orderly, bool clock_jumped = false) {
     judge.Died(orderly);
-    judge.Ready(clock_jumped);
+    judge.Ready(clock_jumped ? ClockGap::kAnyhow : ClockGap::kNone);
   }
   // The invariant of the first violation; empty when there is none.
   std::string Verdict() const { return accused.empty() ? "" : accused.front().substr(0, 2); }

@@ -4,14 +4,27 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cluster/lease.h"
+#include "sim/ledger_dump.h"
 
 namespace nowcalls::sim {
 namespace {
 
-ServerWorld OfNode(ServerWorld world, SimStore* store, size_t number) {
+ServerWorld OfNode(ServerWorld world, Machine* machine, SimStore* store, size_t number) {
+  world.machine = machine;
   world.store = store;
   world.number = number;
   return world;
+}
+
+// No machine of a cluster was booted when another was, and nobody has set their clocks alike.
+Machine MachineOf(const ServerWorld& world, const ClusterOptions& options, size_t number) {
+  constexpr int64_t kHourMs = 3'600'000;
+  if (options.nodes == 1) return Machine(world.timeline);
+  Prng prng(options.seed ^ 7 ^ (number << 32));
+  Machine::Clocks clocks{.boottime_ms = prng.Between(1, 30 * 24 * kHourMs)};
+  clocks.wall_ms += prng.Between(-kHourMs, kHourMs);
+  return Machine(world.timeline, static_cast<uint8_t>(number), clocks);
 }
 
 ServerWorld WithShared(ServerWorld world, SharedLog* shared) {
@@ -23,9 +36,11 @@ ServerWorld WithShared(ServerWorld world, SharedLog* shared) {
 
 Cluster::Node::Node(const ServerWorld& world, SimLog* log, const ClusterOptions& options,
                     size_t number)
-    : store(log, options.format, world.plan->unsynced),
-      server(OfNode(world, &store, number), options.core, options.seed ^ 4 ^ (number << 32)),
-      standby(world, &store, options.seed ^ 5 ^ (number << 32)) {
+    : machine(MachineOf(world, options, number)),
+      store(log, options.format, world.plan->unsynced),
+      server(OfNode(world, &machine, &store, number), options.core,
+             options.seed ^ 4 ^ (number << 32)),
+      standby(OfNode(world, &machine, &store, number), options.seed ^ 5 ^ (number << 32)) {
   if (world.saboteur->misses_last()) standby.MissLast();
 }
 
@@ -41,8 +56,8 @@ Cluster::Cluster(const ServerWorld& world, const ClusterOptions& options)
   // As far as the slowest member, and it may be a little less.
   shared_.SetTrimTo([this] {
     uint64_t slowest = UINT64_MAX;
-    for (const auto& node : nodes_) slowest = std::min(slowest, node->store.applied());
-    return slowest - std::min(slowest, prng_.Below(5));
+    for (const auto& node : nodes_) slowest = std::min(slowest, node->store.synced());
+    return slowest - std::min(slowest, 1 + prng_.Below(5));
   });
 }
 
@@ -52,15 +67,15 @@ void Cluster::SetWatch(const SimServer::Watch& watch, std::function<void(const S
   for (size_t number = 0; number < nodes_.size(); ++number) {
     SimServer::Watch own = watch_;
     own.died = [this, number](bool orderly) { OnDied(number, orderly); };
-    own.deposed = [this, number] { StartNode(number); };
-    own.ready = [this, number] {
-      leader_ = number;
-      serving_ = number;
-      watch_.ready();
+    own.deposed = [this, number] { StandBy(number, /*seal_ms=*/0); };
+    own.committed = [this] {
+      if (lost_writes_) refused_(Status::Corruption("a batch behind those that etcd has lost"));
     };
+    own.ready = [this, number] { OnReady(number); };
     nodes_[number]->server.SetWatch(own);
     nodes_[number]->standby.SetWatch(
-        {.caught_up = [this, number] { Lead(number); }, .refused = refused_});
+        {.caught_up = [this, number] { Lead(number); },
+         .refused = [this, number](const Status& why) { Refuse(number, why); }});
   }
 }
 
@@ -75,7 +90,17 @@ bool Cluster::Agrees() {
 
 void Cluster::Start() {
   for (size_t number = 0; number < nodes_.size(); ++number) StartNode(number);
-  if (nodes_.size() > 1 && !std::exchange(watches_, true)) WatchClaim();
+  if (nodes_.size() == 1 || std::exchange(watches_, true)) return;
+  for (size_t number = 0; number < nodes_.size(); ++number) SyncSoon(number);
+  WatchClaim();
+}
+
+// As server::MemberLife and the commit thread of a writer do.
+void Cluster::SyncSoon(size_t number) {
+  world_.timeline->After(prng_.Between(1, 2'000) * kMs, [this, number] {
+    nodes_[number]->store.SyncTables();
+    SyncSoon(number);
+  });
 }
 
 // Standbys hear soon that a claim is gone.
@@ -89,8 +114,12 @@ void Cluster::StartNode(size_t number) {
   Node& node = *nodes_[number];
   if (!node.down()) return;
   if (nodes_.size() == 1) return Lead(number);
+  StandBy(number, DumpLedger(&node.store).seal_ms);
+}
+
+void Cluster::StandBy(size_t number, int64_t seal_ms) {
   world_.trace->Add("node ", number, ": stands by");
-  node.standby.Begin();
+  nodes_[number]->standby.Begin(seal_ms);
   Elect();
 }
 
@@ -104,36 +133,43 @@ void Cluster::Lead(size_t number) {
   }
   if (nodes_.size() > 1 && !node.standby.recovers()) return;  // It was killed meanwhile.
   if (nodes_.size() > 1 && !Settles(&node)) return;
-  // One whose lease ended early is told; so is one that stands still, which looks at its lease
-  // next.
-  for (const auto& other : nodes_) {
-    if (world_.saboteur->fences_itself() && other->server.runs()) other->server.Depose();
+  for (const size_t other : Serving()) {
+    world_.faults->Count(Fault::kOldWriter);
+    world_.trace->Add("node ", other, ": does not know yet that node ", number, " leads");
+    world_.network->Supersede(other);
   }
   TellLeft();
   node.standby.End();
-  const Status started = node.server.Start(node.claim, node.claimed_ms);
+  const Status started = node.server.Start(node.takeover);
   if (!started.ok()) refused_(started);
 }
 
-// Nobody has the claim: any standby may have it.
+// Nobody has the claim: any standby may have it. One may still see that nobody has.
 void Cluster::Elect() {
   const std::vector<size_t> ready = StandingBy();
-  if (!shared_.claimed() && !ready.empty()) TakeOver(ready[prng_.Below(ready.size())]);
+  if (ready.empty()) return;
+  const bool stale = shared_.claimed();
+  if (stale && !Happens(world_.plan->stale_read_chance)) return;
+  TakeOver(ready[prng_.Below(ready.size())], stale);
 }
 
-void Cluster::TakeOver(size_t number) {
+void Cluster::TakeOver(size_t number, bool stale) {
   Node& node = *nodes_[number];
-  const bool answer_lost = !healed_ && prng_.ChancePerMillion(world_.plan->answer_lost_chance);
+  const bool answer_lost = Happens(world_.plan->answer_lost_chance);
   if (answer_lost) world_.faults->Count(Fault::kAnswerLost);
-  node.claim = shared_.Claim("node-" + std::to_string(number), answer_lost);
-  node.claimed_ms = world_.machine->BoottimeMs();
-  const uint64_t term = node.claim->claim.term;
+  if (stale) world_.faults->Count(Fault::kStaleClaim);
+  const auto held =
+      shared_.Claim("node-" + std::to_string(number), {.answer_lost = answer_lost, .stale = stale});
+  if (!held) return;
+  node.takeover = {.claim = *held, .claimed_ms = node.machine.BoottimeMs()};
+  world_.network->SetLeaseEnd(number, world_.timeline->now_ms() + cluster::Lease::kTtlMs);
+  const uint64_t term = held->claim.term;
   world_.trace->Add("node ", number, ": takes over in term ", term, ", and lacks ",
                     shared_.last() - node.store.applied(), " batches");
   node.standby.TakeOver(term);
-  if (healed_ || !prng_.ChancePerMillion(world_.plan->recovering_crash_chance)) return;
+  if (!Happens(world_.plan->recovering_crash_chance)) return;
   world_.timeline->After(prng_.Between(1, 5 * kMs), [this, number] {
-    if (nodes_[number]->standby.recovers()) KillStandby(number);
+    if (nodes_[number]->standby.recovers()) KillStandby(number, /*reboots=*/false);
   });
 }
 
@@ -142,14 +178,22 @@ bool Cluster::Settles(Node* node) {
   if (world_.saboteur->misses_last()) return true;
   const uint64_t last = node->store.applied();
   const cluster::ClaimedLog& txns = shared_.txns();
-  const auto fate =
-      txns.SettledOf(shared_.Commit(txns.Settle(*node->claim, last)), *node->claim, last);
+  const cluster::HeldClaim& held = node->takeover->claim;
+  const cluster::TxnReply reply = shared_.Commit(txns.Settle(held, last));
+  if (Happens(world_.plan->answer_lost_chance)) {
+    world_.faults->Count(Fault::kAnswerLost);
+    node->standby.ReadOn();
+    return false;
+  }
+  const auto fate = txns.SettledOf(reply, held, last);
   if (!fate.ok()) {
-    refused_(fate.status());
+    Refuse(node->server.number(), fate.status());
   } else if (*fate == cluster::Fate::kBehind) {
     node->standby.ReadOn();
   } else if (*fate == cluster::Fate::kDeposed) {
-    node->standby.Begin();
+    node->standby.Begin(/*seal_ms=*/0);
+  } else {
+    node->takeover->observed = node->standby.observed();
   }
   return fate.ok() && *fate == cluster::Fate::kDone;
 }
@@ -176,22 +220,52 @@ void Cluster::Depose(bool lands) {
   TakeOver(ready[prng_.Below(ready.size())]);
 }
 
-void Cluster::KillOther() {
+void Cluster::KillOther(bool reboots) {
   std::vector<size_t> others;
   for (size_t number = 0; number < nodes_.size(); ++number) {
     const Node& node = *nodes_[number];
     if (!node.down() && !node.server.runs()) others.push_back(number);
   }
-  if (!others.empty()) KillStandby(others[prng_.Below(others.size())]);
+  if (!others.empty()) KillStandby(others[prng_.Below(others.size())], reboots);
 }
 
-void Cluster::KillStandby(size_t number) {
-  SimStandby& standby = nodes_[number]->standby;
-  const bool recovered = standby.recovers();
+void Cluster::KillStandby(size_t number, bool reboots) {
+  Node& node = *nodes_[number];
+  const bool recovered = node.standby.recovers();
   world_.faults->Count(recovered ? Fault::kRecoveringCrash : Fault::kStandbyCrash);
-  world_.trace->Add("node ", number, ": dies", recovered ? " while it recovers" : "");
-  standby.End();
+  world_.trace->Add("node ", number, ": dies", recovered ? " while it recovers" : "",
+                    reboots ? ", with its machine" : "");
+  node.standby.End();
+  if (reboots) {
+    node.machine.Reboot();
+    node.store.LoseTables();
+  }
   Supervise(number);
+}
+
+void Cluster::OnReady(size_t number) {
+  if (lost_writes_) refused_(Status::Corruption("a node leads, and etcd has lost batches of it"));
+  leader_ = number;
+  serving_ = number;
+  watch_.ready();
+}
+
+bool Cluster::LoseWrites() {
+  uint64_t of_all = UINT64_MAX;
+  for (const auto& node : nodes_) of_all = std::min(of_all, node->store.applied());
+  if (!shared_.LoseFrom(of_all)) return false;
+  lost_writes_ = true;
+  world_.faults->Count(Fault::kWritesLost);
+  world_.trace->Add("etcd: has lost what was behind batch ", shared_.last());
+  return true;
+}
+
+// The end of a node, until somebody decides.
+void Cluster::Refuse(size_t number, const Status& why) {
+  if (!lost_writes_) return refused_(why);
+  world_.trace->Add("node ", number, ": refuses: ", why.message());
+  ++refusals_;
+  nodes_[number]->standby.End();
 }
 
 void Cluster::Heal() {
@@ -214,6 +288,14 @@ void Cluster::Supervise(size_t number) {
   if (!supervised_) return;
   const int64_t most_ms = world_.plan->down_ms_max;
   world_.timeline->After(prng_.Between(1, most_ms) * kMs, [this, number] { StartNode(number); });
+}
+
+std::vector<size_t> Cluster::Serving() const {
+  std::vector<size_t> numbers;
+  for (size_t number = 0; number < nodes_.size(); ++number) {
+    if (nodes_[number]->server.runs()) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 std::vector<size_t> Cluster::StandingBy() const {

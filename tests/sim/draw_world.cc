@@ -89,7 +89,8 @@ void DrawPairs(std::vector<SimRule>* rules, Prng* prng) {
 
 bool NeedsCluster(Sabotage sabotage) {
   return sabotage == Sabotage::kDeposedAnswers || sabotage == Sabotage::kLastBatchMissed ||
-         sabotage == Sabotage::kClaimNotCompared || sabotage == Sabotage::kNoFence;
+         sabotage == Sabotage::kClaimNotCompared || sabotage == Sabotage::kNoFence ||
+         sabotage == Sabotage::kForeignClock || sabotage == Sabotage::kTxnNotAwaited;
 }
 
 // A sabotage that shows at a rare fault alone would cost minutes of seeds that find nothing.
@@ -109,13 +110,12 @@ void Provoke(Sabotage sabotage, FaultPlan* plan) {
   }
 }
 
-// One seed in three has a cluster. Its nodes are on one machine, which stays up.
+// One seed in three has a cluster.
 void DrawCluster(WorldOptions* options, Prng* prng) {
   const bool is_drawn = prng->Below(3) == 0 && options->sabotage != Sabotage::kUnnoticedReboot;
   if (!is_drawn && !NeedsCluster(options->sabotage)) return;
   options->nodes = static_cast<size_t>(prng->Between(2, 3));
   FaultPlan& plan = options->plan;
-  plan.reboot_chance = 0;
   plan.boot_step_every_ms = 0;  // A lease cannot be judged by a clock that goes back.
   plan.unsynced = false;
   plan.sync_every_ms = 0;
@@ -128,12 +128,15 @@ void DrawCluster(WorldOptions* options, Prng* prng) {
   plan.request_lost_chance = chance(20'000);
   plan.request_late_chance = chance(20'000);
   plan.answer_lost_chance = chance(20'000);
+  plan.answer_late_chance = chance(20'000);
   plan.stale_read_chance = chance(300'000);
   plan.lease_late_chance = chance(300'000);
   plan.cut_off_every_ms = prng->Below(3) == 0 ? 0 : prng->Between(2'000, 20'000);
   plan.cut_off_ms_max = prng->Between(100, 8'000);
   constexpr int64_t kFollowMs[] = {10, 50, 500, 3'000};
   plan.follow_ms_max = kFollowMs[prng->Below(std::size(kFollowMs))];
+  plan.loses_writes = prng->Below(8) == 0;
+  plan.recovering_stall_chance = chance(100'000);
 }
 
 }  // namespace

@@ -13,12 +13,19 @@ void FaultInjector::Begin() {
   Every(plan.claim_every_ms, [this] { world_->cluster().Depose(prng_.Below(2) == 0); });
   Every(plan.cut_off_every_ms, [this] {
     const int64_t ms_max = world_->options().plan.cut_off_ms_max;
-    world_->server().CutOff(prng_.Between(1, ms_max) * kMs);
+    Victim().CutOff(prng_.Between(1, ms_max) * kMs);
   });
   Every(plan.server_stall_every_ms, [this] {
     const int64_t ms_max = world_->options().plan.server_stall_ms_max;
-    world_->server().Stall(prng_.Between(1, ms_max) * kMs);
+    Victim().Stall(prng_.Between(1, ms_max) * kMs);
   });
+}
+
+// The server that leads, or one that believes so.
+SimServer& FaultInjector::Victim() {
+  const std::vector<size_t> serving = world_->cluster().Serving();
+  if (serving.size() < 2) return world_->server();
+  return world_->cluster().server(serving[prng_.Below(serving.size())]);
 }
 
 void FaultInjector::Every(int64_t mean_ms, const std::function<void()>& fault) {
@@ -36,14 +43,15 @@ void FaultInjector::EndProcess() {
   const FaultPlan& plan = world_->options().plan;
   const auto calls = static_cast<int>(prng_.Between(0, kCallsMax));
   if (world_->options().nodes > 1 && prng_.ChancePerMillion(plan.other_crash_chance)) {
-    return world_->cluster().KillOther();
+    return world_->cluster().KillOther(prng_.ChancePerMillion(plan.reboot_chance));
   }
+  SimServer& victim = Victim();
   if (prng_.ChancePerMillion(plan.terminate_chance)) {
-    world_->server().Terminate();
+    victim.Terminate();
   } else if (prng_.ChancePerMillion(plan.reboot_chance)) {
-    world_->server().RebootSoon(calls);
+    victim.RebootSoon(calls);
   } else {
-    world_->server().KillSoon(calls);
+    victim.KillSoon(calls);
   }
 }
 
@@ -52,7 +60,9 @@ void FaultInjector::StepClock() {
   constexpr int64_t kYearMs = 365 * 24 * kHourMs;
   const int64_t far_ms = prng_.Below(4) == 0 ? 10 * kYearMs : kHourMs;
   world_->faults().Count(Fault::kClockStep);
-  world_->machine().StepWall(prng_.Between(-far_ms, far_ms));
+  const size_t nodes = world_->cluster().size();
+  const size_t number = nodes == 1 ? 0 : prng_.Below(nodes);
+  world_->cluster().machine(number).StepWall(prng_.Between(-far_ms, far_ms));
 }
 
 void FaultInjector::StepBootClock() {

@@ -21,6 +21,7 @@ class FaultInjector {
   void Stop() { stopped_ = true; }
 
  private:
+  SimServer& Victim();
   void Every(int64_t mean_ms, const std::function<void()>& fault);
   void EndProcess();
   void StepClock();

@@ -4,15 +4,39 @@ namespace nowcalls::sim {
 namespace {
 
 constexpr std::array<std::string_view, kFaultCount> kNames = {
-    "crash",        "reboot",        "terminate",
-    "commit slow",  "commit failed", "commit failed with effect",
-    "scan failed",  "server stall",  "clock step",
-    "reset",        "vanish",        "network stall",
-    "split bytes",  "slow reader",   "client pause",
-    "client ends",  "batches lost",  "boot clock step",
-    "deposed",      "standby crash", "crash while recovering",
-    "request lost", "request late",  "answer lost",
-    "stale read",   "cut off",       "lease ends early"};
+    "crash",
+    "reboot",
+    "terminate",
+    "commit slow",
+    "commit failed",
+    "commit failed with effect",
+    "scan failed",
+    "server stall",
+    "clock step",
+    "reset",
+    "vanish",
+    "network stall",
+    "split bytes",
+    "slow reader",
+    "client pause",
+    "client ends",
+    "batches lost",
+    "boot clock step",
+    "deposed",
+    "standby crash",
+    "crash while recovering",
+    "stall while recovering",
+    "request lost",
+    "request late",
+    "answer lost",
+    "stale read",
+    "cut off",
+    "lease ends early",
+    "answer late",
+    "stale claim",
+    "old writer",
+    "writes lost",
+};
 
 // Absent from one seed in three.
 uint32_t Chance(Prng* prng, int64_t parts_max) {

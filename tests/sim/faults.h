@@ -36,14 +36,19 @@ enum class Fault : uint8_t {
   kDeposed,                 // Another node has taken the claim; the last batch may be in the log.
   kStandbyCrash,            // kill -9 of a node that stands by,
   kRecoveringCrash,         // or that takes over.
+  kRecoveringStall,         // A node that takes over stands still, also for longer than its lease.
   kRequestLost,             // A request to etcd, of a member that appends,
   kRequestLate,             // which comes after it was sent again, it may be long after,
   kAnswerLost,              // or whose answer is lost: also to a claim.
   kStaleRead,               // A standby does not see the last batches of the log.
   kCutOff,                  // A writer does not reach etcd, for up to seconds.
   kLeaseEndsEarly,          // A standby takes the claim of a writer that is well.
+  kAnswerLate,              // Of etcd, to a member that appends.
+  kStaleClaim,              // A standby asks for a claim by what was before another took it.
+  kOldWriter,               // A node begins to lead beside one that does not know it yet.
+  kWritesLost,              // etcd goes back to what it was a few batches ago.
 };
-inline constexpr size_t kFaultCount = 27;
+inline constexpr size_t kFaultCount = 32;
 
 std::string_view FaultName(Fault fault);
 
@@ -85,13 +90,16 @@ struct FaultPlan {
   int64_t claim_every_ms = 0;       // A lease ends early.
   uint32_t other_crash_chance = 0;  // That the process that ends is of a node that does not lead.
   uint32_t recovering_crash_chance = 0;  // Of a takeover.
+  uint32_t recovering_stall_chance = 0;  // Of each of its steps.
   uint32_t request_lost_chance = 0;
   uint32_t request_late_chance = 0;
   uint32_t answer_lost_chance = 0;
+  uint32_t answer_late_chance = 0;
   uint32_t stale_read_chance = 0;
   uint32_t lease_late_chance = 0;  // Of a renewal: that it gives too much.
   int64_t cut_off_every_ms = 0;
   int64_t cut_off_ms_max = 0;
+  bool loses_writes = false;  // At the end of the world with faults, which is its end then.
 
   // How long things take when nothing is wrong.
   int64_t network_delay_us_max = 1'000;

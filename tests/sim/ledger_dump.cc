@@ -38,6 +38,14 @@ class Dumper : public ledger::EntityVisitor {
                            .request_id = token.request_id});
     return {};
   }
+  Status On(const ledger::Seal& seal) {
+    dump.seal_ms = seal.ledger_ms;
+    return {};
+  }
+  Status On(const ledger::ClockMark& mark) {
+    dump.boot = mark.machine.boot_id;
+    return {};
+  }
   Status On(const auto& /*other*/) { return {}; }
 
   std::map<uint64_t, std::string> owners_;

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "base/clock.h"
 #include "sim/oracle.h"
 #include "store/ledger_source.h"
 
@@ -18,6 +20,8 @@ struct LedgerDump {
   std::vector<SeenToken> tokens;
   size_t sessions = 0;
   std::set<uint64_t> history;  // Tokens that it tells of.
+  int64_t seal_ms = 0;         // Ledger time of the last batch.
+  std::optional<BootId> boot;  // Of the machine that wrote the mark of the ledger's clock.
 };
 
 // An owner is NAMESPACE/CLIENT of the session; empty when the ledger lacks it.

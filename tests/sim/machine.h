@@ -1,4 +1,4 @@
-// Machine: the clocks of the host that the server runs on.
+// Machine: the clocks of the host that a server runs on.
 //
 // Thread: one at a time. The boot clock begins anew with each boot, which has an id of its own; the
 // wall clock may be set by anybody. What sets the boot clock back is no operator but a hypervisor.
@@ -15,7 +15,18 @@ namespace nowcalls::sim {
 
 class Machine {
  public:
-  explicit Machine(const Timeline* timeline) : timeline_(timeline) {}
+  // When the world begins.
+  struct Clocks {
+    int64_t boottime_ms = 3'600'000;
+    int64_t wall_ms = 1'700'000'000'000;
+  };
+
+  explicit Machine(const Timeline* timeline) : Machine(timeline, 0, Clocks()) {}
+  // No two of one world have the same number.
+  Machine(const Timeline* timeline, uint8_t number, const Clocks& clocks)
+      : timeline_(timeline), booted_ms_(-clocks.boottime_ms), wall_ahead_ms_(clocks.wall_ms) {
+    boot_id_.back() = number;
+  }
 
   int64_t BoottimeMs() const { return timeline_->now_ms() - booted_ms_; }
   ClockSample Sample() const {
@@ -44,9 +55,9 @@ class Machine {
 
  private:
   const Timeline* const timeline_;
-  int64_t booted_ms_ = -3'600'000;  // An hour before the world begins.
-  int64_t boottime_max_ms_ = 0;     // Before the last step.
-  int64_t wall_ahead_ms_ = 1'700'000'000'000;
+  int64_t booted_ms_;
+  int64_t boottime_max_ms_ = 0;  // Before the last step.
+  int64_t wall_ahead_ms_;
   bool wall_was_set_ = false;
   BootId boot_id_{1};
 };

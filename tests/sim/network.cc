@@ -1,6 +1,7 @@
 #include "sim/network.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace nowcalls::sim {
@@ -23,14 +24,15 @@ LinkId Network::Connect(LinkUser* user, std::string peer, bool steady) {
     faults_->Count(Fault::kSlowReader);
     link.window = static_cast<size_t>(prng_.Between(10, 500));
   }
-  if (!listening_) {
+  if (listening_.empty()) {
     link.gone = true;
-    NoteBroken(&link);
-    if (watch_.settled) watch_.settled(id);
+    NoteGone(&link);
     TellClient(&link, DelayUs(link));
     return id;
   }
-  link.server = *listening_;
+  const size_t choice = listening_.size() == 1 ? 0 : prng_.Below(listening_.size());
+  link.server = *std::next(listening_.begin(), static_cast<ptrdiff_t>(choice));
+  if (superseded_.contains(link.server)) NoteGone(&link);
   link.up_at_us = timeline_->now_us() + DelayUs(link);
   timeline_->At(link.up_at_us, [this, id] {
     Link& at = *links_[id];
@@ -163,6 +165,16 @@ void Network::NoteBroken(Link* link) const {
   if (watch_.broken) watch_.broken(link->id);
 }
 
+void Network::NoteGone(Link* link) const {
+  NoteBroken(link);
+  if (watch_.settled) watch_.settled(link->id);
+}
+
+void Network::Answered(LinkId id, int64_t sent_ms) const {
+  const auto end = lease_ends_ms_.find(links_[id]->server);
+  if (end != lease_ends_ms_.end() && sent_ms > end->second) watch_.unfenced(id);
+}
+
 void Network::TellClient(Link* link, int64_t delay_us) {
   timeline_->After(delay_us, [this, id = link->id] {
     Link& at = *links_[id];
@@ -226,8 +238,17 @@ void Network::Settle(LinkId id) {
   if (watch_.settled) watch_.settled(id);
 }
 
+void Network::Supersede(size_t server) {
+  if (!listening_.contains(server)) return;
+  superseded_.insert(server);
+  for (const auto& link : links_) {
+    if (!link->gone && link->server == server) NoteGone(link.get());
+  }
+}
+
 void Network::ServerDied(size_t server) {
-  if (listening_ == server) listening_.reset();
+  listening_.erase(server);
+  superseded_.erase(server);
   news_.erase(server);
   for (const auto& link : links_) {
     if (link->gone || link->server != server) continue;

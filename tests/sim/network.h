@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,8 @@ class Network {
     std::function<void(size_t server)> arrived;  // It has something to poll.
     std::function<void(LinkId)> broken;          // From now on an end may find the connection gone.
     std::function<void(LinkId)> settled;         // The server knows.
+    // A server has answered what was asked when its lease was over.
+    std::function<void(LinkId)> unfenced{};
   };
 
   Network(Timeline* timeline, const FaultPlan* plan, FaultCounts* faults, uint64_t seed)
@@ -62,6 +65,8 @@ class Network {
   void Finish(LinkId id);
   // Is gone, with or without telling the server at once.
   void Reset(LinkId id);
+  // Has the answer to what it sent at `sent_ms`.
+  void Answered(LinkId id, int64_t sent_ms) const;
 
   // --- Faults. ---
   void Break(LinkId id);
@@ -113,8 +118,13 @@ class Network {
   void Settle(LinkId id);
   // The kernel closes what the process had open.
   void ServerDied(size_t server);
-  // From now on connections are its.
-  void ServerStarted(size_t server) { listening_ = server; }
+  // From now on new connections are its, or those of another that listens.
+  void ServerStarted(size_t server) { listening_.insert(server); }
+  // Another server leads. This one may not know it, so its connections stand, and new ones come. To
+  // those who watch they are gone: what is asked on them is never carried out.
+  void Supersede(size_t server);
+  // The server may answer what is asked until then.
+  void SetLeaseEnd(size_t server, int64_t at_ms) { lease_ends_ms_[server] = at_ms; }
 
  private:
   bool Happens(const Link& link, uint32_t chance);
@@ -124,6 +134,7 @@ class Network {
   void ArriveDown(LinkId id, const std::string& bytes);
   void PumpDown(Link* link);
   void NoteBroken(Link* link) const;
+  void NoteGone(Link* link) const;
   void TellClient(Link* link, int64_t delay_us);
   void TellServer(Link* link, int64_t delay_us);
   void EndDown(Link* link);
@@ -134,7 +145,9 @@ class Network {
   Prng prng_;
   Watch watch_;
   bool healed_ = false;
-  std::optional<size_t> listening_;
+  std::set<size_t> listening_;               // Servers.
+  std::set<size_t> superseded_;              // Some of them.
+  std::map<size_t, int64_t> lease_ends_ms_;  // By server, of a cluster.
   std::vector<std::unique_ptr<Link>> links_;
   std::map<size_t, std::vector<LinkId>> news_;  // By server.
 };

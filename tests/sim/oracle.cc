@@ -21,6 +21,10 @@ std::string Text(const SeenToken& seen) {
 }  // namespace
 
 void Oracle::Violation(const std::string& what) {
+  if (!rests_) Accuse(what);
+}
+
+void Oracle::Accuse(const std::string& what) {
   if (violations_.size() >= kViolationsMax) return;
   violations_.push_back(what + " at " + std::to_string(timeline_->now_ms()) + " ms");
 }
@@ -35,7 +39,7 @@ Oracle::Operation& Oracle::Ask(Kind kind, const std::string& owner) {
   op.owner = owner;
   op.asked = Tick();
   op.asked_ms = timeline_->now_ms();
-  op.life = life_;
+  op.life = AskedLife();
   return op;
 }
 
@@ -75,10 +79,11 @@ OpId Oracle::AcquireAsked(const std::string& owner, int64_t flow, int64_t count,
   Operation& op = Ask(Kind::kAcquire, owner);
   op.terms = terms;
   op.link = terms.link;
-  if (op.link != kNoLink) on_their_way_[op.link].insert(last_op_);
   op.flow = flow;
   op.count = count;
   op.request_id = request_id;
+  if (in_vain_) return last_op_;
+  if (op.link != kNoLink) on_their_way_[op.link].insert(last_op_);
   open_acquires_[{owner, flow, count, request_id}].insert(last_op_);
   open_of_flow_[flow].insert(last_op_);
   requests_[{owner, request_id}].push_back(last_op_);
@@ -141,6 +146,7 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
   acquire.answered = Tick();
   const SeenToken seen{token_id,     fence,         acquire.owner,
                        acquire.flow, acquire.count, acquire.request_id};
+  if (IsInVain(op_id)) return GrantedInVain(op_id, seen);
   const Wish wish = WishOf(seen);
   const OpId first = seen.request_id == 0 ? op_id : FirstAsked(wish, op_id);
   CloseAcquire(wish, op_id);
@@ -240,6 +246,7 @@ void Oracle::CheckLevel(int64_t flow) {
 void Oracle::AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal) {
   Operation& acquire = operations_.at(op_id);
   acquire.answered = Tick();
+  if (IsInVain(op_id)) return;
   const Wish wish{acquire.owner, acquire.flow, acquire.count, acquire.request_id};
   CloseAcquire(wish, op_id);
   NoteArrivals(op_id);
@@ -262,6 +269,7 @@ OpId Oracle::ReleaseAsked(const std::string& owner, uint64_t token_id, Reach rea
   Operation& op = Ask(Kind::kRelease, owner);
   op.reach = reach;
   op.token = token_id;
+  if (in_vain_) return last_op_;
   Token* const token = Find(token_id);
   if (token != nullptr && IsOwners(op, *token)) token->enders.insert(last_op_);
   return last_op_;
@@ -270,6 +278,7 @@ OpId Oracle::ReleaseAsked(const std::string& owner, uint64_t token_id, Reach rea
 void Oracle::ReleaseAnswered(OpId op_id, bool released) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
+  if (IsInVain(op_id)) return released ? AcknowledgedInVain(op_id, "a release") : void();
   Token* const token = Find(op.token);
   if (token == nullptr || IsUndone(op)) return;
   if (!IsOwners(op, *token)) {
@@ -296,6 +305,7 @@ OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id, LinkId link,
   op.reach = reach;
   op.token = token_id;
   op.link = link;
+  if (in_vain_) return last_op_;
   Token* const token = Find(token_id);
   if (token != nullptr && IsOwners(op, *token)) {
     token->keeps.insert(last_op_);
@@ -308,6 +318,8 @@ void Oracle::KeepAnswered(OpId op_id, bool kept, std::optional<int64_t> told_hol
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
   Token* const token = Find(op.token);
+  if (IsInVain(op_id) && kept && token == nullptr) AcknowledgedInVain(op_id, "a keep");
+  if (IsInVain(op_id)) return;
   if (token == nullptr || IsUndone(op)) return;
   if (!IsOwners(op, *token)) {
     if (kept) Violation("I1 " + op.owner + " has kept " + Text(token->seen));
@@ -338,6 +350,7 @@ OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id, LinkId l
   Operation& op = Ask(Kind::kCancel, owner);
   op.link = link;
   op.request_id = request_id;
+  if (in_vain_) return last_op_;
   ender_ops_.push_back(last_op_);
   requests_[{owner, request_id}].push_back(last_op_);
   for (const uint64_t id : present_) {
@@ -350,6 +363,7 @@ OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id, LinkId l
 void Oracle::CancelAnswered(OpId op_id, bool ended) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
+  if (IsInVain(op_id)) return;
   if (IsUndone(op)) return;
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
@@ -373,6 +387,7 @@ OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by
   op.flow = flow;
   op.by = by;
   op.of_kind = kind;
+  if (in_vain_) return last_op_;
   ender_ops_.push_back(last_op_);
   for (const uint64_t id : present_) {
     const SeenToken& seen = tokens_[id].seen;
@@ -386,6 +401,7 @@ OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by
 void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
+  if (IsInVain(op_id)) return;
   op.may_end_tokens = carried_out;
   if (IsUndone(op)) return;
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
@@ -548,7 +564,7 @@ void Oracle::ForgetUnanswered() {
   levels_.Lost();
 }
 
-void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
+void Oracle::ServerReady(ClockGap gap, const std::vector<SeenToken>& ledger,
                          const std::map<int64_t, int64_t>& reported) {
   Audit(ledger);
   ++life_;
@@ -565,11 +581,12 @@ void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
   for (const uint64_t id : present_) {
     Token& token = tokens_[id];
     const int64_t spared_ms = ready_ms + std::min(flows_[token.seen.flow].hold_ms, grace_ms_);
-    token.deadline_ms = std::max(rebooted ? 0 : token.deadline_ms, spared_ms);
+    const bool keeps_deadline = gap != ClockGap::kAnyhow;
+    token.deadline_ms = std::max(keeps_deadline ? token.deadline_ms : 0, spared_ms);
     token.offline_ms = OfflineDueMs(token.seen.owner, token.seen.flow);
-    if (!rebooted) continue;
+    if (gap == ClockGap::kNone) continue;
     token.touched_ms = token.issued_to_ms = ready_ms;
-    token.issued_from_ms = kLongAgoMs;
+    if (!keeps_deadline) token.issued_from_ms = kLongAgoMs;
   }
   std::map<int64_t, int64_t> sums;
   for (const SeenToken& seen : ledger) sums[seen.flow] += seen.count;

@@ -22,6 +22,10 @@
 //   S6 a grant tells the hold that was asked for, a keep that of the rule, as the rule bounds them.
 //   S7 a token that is told lost was taken back, for the reason told; its session is told, once.
 //   S8 a listing of waiters shows acquires that wait, in the order in which they are granted.
+//   S9 nothing is answered that was asked when the lease of a server's claim was over
+//
+// Of a cluster several servers may serve. The last one that was ready leads. What is asked of
+// another is asked in vain: what it refuses may be out of date, and nothing else is acknowledged.
 //
 // Batches that a machine loses take what was answered since the last sync, and nothing else; I6
 // holds all the same.
@@ -42,6 +46,7 @@
 
 #include "nowcalls/flow_kind.h"
 #include "sim/calls_judge.h"
+#include "sim/clock_gap.h"
 #include "sim/hindrances.h"
 #include "sim/level_history.h"
 #include "sim/network.h"
@@ -174,6 +179,11 @@ class Oracle {
   }
   // Numbers the event that happens now.
   uint64_t Tick() { return ++order_; }
+  // What is asked next is asked on this connection.
+  Oracle& On(LinkId link) {
+    in_vain_ = settled_.contains(link);
+    return *this;
+  }
 
   // --- Connections and sessions. ---
   // The session shown so is of a connection that speaks Sentinel's frames.
@@ -183,10 +193,10 @@ class Oracle {
   // The server has answered for it: it was online by then.
   void SessionSeen(LinkId link, const std::string& owner);
   // The server has said how many sessions are online, asked at the event `asked`.
-  void OnlineTold(const std::string& name_space, int64_t sessions, uint64_t asked);
+  void OnlineTold(LinkId link, const std::string& name_space, int64_t sessions, uint64_t asked);
   // From now on the server may find the connection gone.
   void LinkBroken(LinkId link);
-  // The server knows; nothing that was sent on it is carried out any more.
+  // The server knows, or leads no more; nothing that was sent on it is carried out any more.
   void LinkSettled(LinkId link);
   // The server cannot do what is due until then.
   void ServerHindered(int64_t until_ms);
@@ -219,6 +229,10 @@ class Oracle {
   OpId ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by = TakeBack::kReclaim,
                        std::optional<FlowKind> kind = {});
   void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
+  CallsId CallsAsked(sim::CallsAsked asked);
+  // False: in vain, and its answer does not count.
+  bool LevelsAsked(const std::map<int64_t, LevelHistory::Change>& changes);
+  bool IsInVain(OpId op) const { return operations_.at(op).life == kNoLife; }
 
   // --- Tokens that are told lost. ---
   // The session is told of its losses on this connection, for which SessionSeen came before.
@@ -227,7 +241,7 @@ class Oracle {
   void LostTold(LinkId link, const LostNotice& notice);
 
   // --- Listings of waiters. ---
-  WaitersLook WaitersAsked() { return {Tick(), life_}; }
+  WaitersLook WaitersAsked() { return {Tick(), AskedLife()}; }
   // All that wait, by lane and place.
   void WaitersTold(const WaitersLook& look, const std::vector<SeenWaiter>& waiters);
 
@@ -243,10 +257,13 @@ class Oracle {
   void ServerStopped(const std::vector<SeenToken>& ledger, bool orderly);
   void LedgerLeft(const std::vector<SeenToken>& ledger);
   // `reported`: nowCalls by flow; those that are 0 are left out.
-  void ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
+  void ServerReady(ClockGap gap, const std::vector<SeenToken>& ledger,
                    const std::map<int64_t, int64_t>& reported);
 
   void Violation(const std::string& what);
+  // From now on Violation counts no more, but this does.
+  void Rest() { rests_ = true; }
+  void Accuse(const std::string& what);
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:
@@ -328,7 +345,11 @@ class Oracle {
 
   static constexpr uint64_t kOpen = UINT64_MAX;
   static constexpr int64_t kNeverMs = INT64_MAX;
+  static constexpr uint64_t kNoLife = UINT64_MAX;  // Of what is asked in vain.
 
+  uint64_t AskedLife() const { return in_vain_ ? kNoLife : life_; }
+  void AcknowledgedInVain(OpId op_id, const std::string& what);
+  void GrantedInVain(OpId op_id, const SeenToken& seen);
   Operation& Ask(Kind kind, const std::string& owner);
   bool IsLive(const Token& token, OpId but_for = 0) const;
   bool IsUndone(const Operation& op) const;
@@ -421,10 +442,12 @@ class Oracle {
   std::map<uint64_t, uint64_t> acknowledged_;     // The highest fence, by event.
   std::map<std::string, Owner> owners_;
   std::map<LinkId, std::string> link_owners_;
+  std::map<LinkId, uint64_t> link_lives_;  // In which the session was asked for.
   std::map<LinkId, int64_t> broken_ms_;
   std::map<LinkId, Listener> listeners_;
   std::map<uint64_t, uint64_t> lost_unseen_;  // Tokens told lost before anything else, by event.
   std::set<LinkId> settled_;
+  bool in_vain_ = false;
   std::map<LinkId, std::set<OpId>> on_their_way_;  // Acquires that have not surely arrived.
   std::vector<OpId> granted_;                      // Acquires with fences of their own.
   Hindrances hindrances_;
@@ -441,6 +464,7 @@ class Oracle {
   uint64_t life_ = 0;
   std::map<uint64_t, int64_t> died_ms_;  // By life.
   bool runs_ = false;
+  bool rests_ = false;
   std::vector<std::string> violations_;
 };
 

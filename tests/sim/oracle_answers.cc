@@ -132,7 +132,9 @@ void Oracle::CheckFigures(const Operation& acquire, const Figures& figures, uint
   }
 }
 
-void Oracle::OnlineTold(const std::string& name_space, int64_t sessions, uint64_t asked) {
+void Oracle::OnlineTold(LinkId link, const std::string& name_space, int64_t sessions,
+                        uint64_t asked) {
+  if (settled_.contains(link)) return;
   if (levels_.MayBeOnline(name_space, sessions, asked, Tick())) return;
   Violation("I4 namespace " + name_space + " is told of " + std::to_string(sessions) +
             " sessions online, which it cannot have had");

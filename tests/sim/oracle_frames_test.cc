@@ -19,7 +19,7 @@ struct FrameCourt {
     LevelSetting two{.in_force = true, .count = 2};
     oracle.levels().Asked(oracle.Tick(), {{1, [two](const LevelSetting&) { return two; }}});
     oracle.levels().Answered(oracle.Tick(), true);
-    oracle.ServerReady(false, {}, {});
+    oracle.ServerReady(ClockGap::kNone, {}, {});
     oracle.SpeaksFrames("shop/@java");
     oracle.SessionAsked(kJava, "shop/@java");
     oracle.SessionSeen(kJava, "shop/@java");
@@ -91,7 +91,7 @@ TEST_CASE("a token of a session that does not speak frames is out of their reach
 TEST_CASE("the number of sessions that a PING tells is one that there may have been") {
   FrameCourt court;
   const auto told = [&](int64_t sessions) {
-    court.oracle.OnlineTold("shop", sessions, court.oracle.Tick());
+    court.oracle.OnlineTold(kNoLink, "shop", sessions, court.oracle.Tick());
     return court.Verdict();
   };
   SUBCASE("one is online") {

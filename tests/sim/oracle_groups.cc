@@ -23,7 +23,7 @@ std::vector<OpId> Oracle::AcquireAllAsked(const std::string& owner, const std::v
     op.group = ops.front();
     op.group_size = items.size();
   }
-  if (request_id != 0) groups_[{owner, request_id}].push_back(ops.front());
+  if (request_id != 0 && !in_vain_) groups_[{owner, request_id}].push_back(ops.front());
   return ops;
 }
 

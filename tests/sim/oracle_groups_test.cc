@@ -22,7 +22,7 @@ class GroupCourt {
     oracle.AddFlow(2, {.hold_ms = 4'000, .max_hold_ms = max_hold_ms, .client_offline_ms = 2'000});
     oracle.levels().Asked(oracle.Tick(), {{1, set}, {2, set}});
     oracle.levels().Answered(oracle.Tick(), true);
-    oracle.ServerReady(false, {}, {});
+    oracle.ServerReady(ClockGap::kNone, {}, {});
     oracle.SessionAsked(kGroupLink, "shop/anna");
     oracle.SessionSeen(kGroupLink, "shop/anna");
   }

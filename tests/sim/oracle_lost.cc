@@ -23,7 +23,8 @@ std::string Text(const std::string& owner, const LostNotice& notice) {
 void Oracle::ListenerSeen(LinkId link, const std::string& owner, bool prompt) {
   Listener& listener = listeners_[link];
   listener.owner = owner;
-  listener.life = life_;
+  const auto asked = link_lives_.find(link);
+  listener.life = asked == link_lives_.end() ? kNoLife : asked->second;
   listener.since = Tick();
   listener.awaits = prompt && !broken_ms_.contains(link);
 }

@@ -21,7 +21,7 @@ class LossCourt {
     LevelSetting two{.in_force = true, .count = 2};
     oracle.levels().Asked(oracle.Tick(), {{1, [two](const LevelSetting&) { return two; }}});
     oracle.levels().Answered(oracle.Tick(), true);
-    oracle.ServerReady(false, {}, {});
+    oracle.ServerReady(ClockGap::kNone, {}, {});
     for (const LinkId link : {kAnna, kAlso}) {
       oracle.SessionAsked(link, "shop/anna");
       oracle.SessionSeen(link, "shop/anna");
@@ -189,7 +189,7 @@ TEST_CASE("each connection that listens must be told soon") {
   SUBCASE("the server has died") {
     for (const LinkId link : {kAnna, kAlso}) court.oracle.LinkBroken(link);
     court.oracle.ServerDied({});
-    court.oracle.ServerReady(false, {}, {});
+    court.oracle.ServerReady(ClockGap::kNone, {}, {});
   }
   SUBCASE("not told") {
     court.Pass(2'000);
@@ -248,7 +248,7 @@ TEST_CASE("a row of waiters must be an acquire that waits") {
   SUBCASE("of a server that has died since") {
     verdict = "";
     court.oracle.ServerDied({});
-    court.oracle.ServerReady(false, {}, {});
+    court.oracle.ServerReady(ClockGap::kNone, {}, {});
     court.oracle.WaitersTold(look, {{"shop/anna", 1, 1, false, 1}});
   }
   CHECK(court.Verdict() == verdict);

@@ -15,12 +15,15 @@ int64_t Oracle::OfflineDueMs(const std::string& owner, int64_t flow) {
 }
 
 void Oracle::SessionAsked(LinkId link, const std::string& owner) {
+  if (settled_.contains(link)) return;
   levels_.SessionMayOpen(Tick(), link, owner);
   link_owners_[link] = owner;
-  if (!settled_.contains(link)) owners_[owner].unsettled.insert(link);
+  link_lives_[link] = life_;
+  owners_[owner].unsettled.insert(link);
 }
 
 void Oracle::SessionSeen(LinkId link, const std::string& owner) {
+  if (settled_.contains(link) && !link_owners_.contains(link)) return;  // Asked in vain.
   levels_.SessionSeen(Tick(), link);
   Owner& of = owners_[owner];
   const auto broken = broken_ms_.find(link);

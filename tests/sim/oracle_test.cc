@@ -22,7 +22,7 @@ class Court {
     LevelSetting two{.in_force = true, .count = 2};
     oracle.levels().Asked(oracle.Tick(), {{1, [two](const LevelSetting&) { return two; }}});
     oracle.levels().Answered(oracle.Tick(), true);
-    oracle.ServerReady(false, {}, {});
+    oracle.ServerReady(ClockGap::kNone, {}, {});
     oracle.SessionAsked(kLink, "shop/anna");
     oracle.SessionSeen(kLink, "shop/anna");
   }
@@ -151,11 +151,11 @@ TEST_CASE("the server reports what the ledger holds") {
   const SeenToken token = court.Grant(5);
   court.oracle.ServerDied({token});
   SUBCASE("the same") {
-    court.oracle.ServerReady(false, {token}, {{1, 1}});
+    court.oracle.ServerReady(ClockGap::kNone, {token}, {{1, 1}});
     CHECK(court.Verdict().empty());
   }
   SUBCASE("more") {
-    court.oracle.ServerReady(false, {token}, {{1, 2}});
+    court.oracle.ServerReady(ClockGap::kNone, {token}, {{1, 2}});
     CHECK(court.Verdict() == "I4");
   }
 }
@@ -409,12 +409,12 @@ TEST_CASE("a machine that loses batches takes what was answered since the last s
   court.oracle.BatchesLost();
   SUBCASE("a release and a grant") {
     court.oracle.ServerDied({safe});
-    court.oracle.ServerReady(true, {safe}, {{1, 1}});
+    court.oracle.ServerReady(ClockGap::kAnyhow, {safe}, {{1, 1}});
     CHECK(court.Verdict().empty());
   }
   SUBCASE("what is lost is given again") {
     court.oracle.ServerDied({safe});
-    court.oracle.ServerReady(true, {safe}, {{1, 1}});
+    court.oracle.ServerReady(ClockGap::kAnyhow, {safe}, {{1, 1}});
     const OpId op = court.oracle.AcquireAsked("shop/bert", 1, 1, 0);
     court.oracle.AcquireGranted(op, kLink, lost.id, lost.fence, 4'000);
     CHECK(court.Verdict() == "I6");
@@ -490,7 +490,7 @@ TEST_CASE("a token whose end is lost with the machine is due again at the next s
   court.Pass(20'000);
   court.oracle.BatchesLost();
   court.oracle.ServerDied({token});
-  court.oracle.ServerReady(true, {token}, {{1, 1}});
+  court.oracle.ServerReady(ClockGap::kAnyhow, {token}, {{1, 1}});
   CHECK(court.Verdict().empty());
   court.Pass(20'000);
   court.oracle.Audit({token});
@@ -503,7 +503,7 @@ TEST_CASE("a session that was back after a restart, unanswered, may have lost th
   Court court;
   const SeenToken token = court.Grant(5);
   court.oracle.ServerDied({token});
-  court.oracle.ServerReady(false, {token}, {{1, 1}});
+  court.oracle.ServerReady(ClockGap::kNone, {token}, {{1, 1}});
   SUBCASE("it was back") {
     court.oracle.SessionAsked(kBack, "shop/anna");
     court.oracle.LinkBroken(kBack);
@@ -539,7 +539,7 @@ TEST_CASE("a restart spares tokens, and loses none that was acknowledged") {
   SUBCASE("gone before the shorter of its hold and the grace") {
     court.oracle.ServerDied({token});
     court.Pass(60'000);
-    court.oracle.ServerReady(true, {token}, {{1, 1}});
+    court.oracle.ServerReady(ClockGap::kAnyhow, {token}, {{1, 1}});
     court.Pass(3'999);
     court.oracle.Audit({});
     CHECK(court.Verdict() == "I1");
@@ -547,7 +547,7 @@ TEST_CASE("a restart spares tokens, and loses none that was acknowledged") {
   SUBCASE("gone after it") {
     court.oracle.ServerDied({token});
     court.Pass(60'000);
-    court.oracle.ServerReady(true, {token}, {{1, 1}});
+    court.oracle.ServerReady(ClockGap::kAnyhow, {token}, {{1, 1}});
     court.Pass(4'000);
     court.oracle.Audit({});
     CHECK(court.Verdict().empty());

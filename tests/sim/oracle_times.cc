@@ -18,8 +18,8 @@ constexpr int64_t kWalksMs = 60'000;
 }  // namespace
 
 void Oracle::LinkSettled(LinkId link) {
+  if (!settled_.insert(link).second) return;
   levels_.SessionSettled(Tick(), link);
-  settled_.insert(link);
   const auto owner = link_owners_.find(link);
   if (owner != link_owners_.end() && owners_[owner->second].unsettled.erase(link) > 0) {
     owners_[owner->second].settled_ms = timeline_->now_ms();

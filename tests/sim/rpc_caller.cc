@@ -11,6 +11,7 @@ void RpcCaller::Received(std::string_view bytes) {
     TellLost();  // What came before it.
     if (!response->has_value()) return;
     const auto awaited = answers_.extract((*response)->msgid);
+    network()->Answered(from, awaited.mapped().sent_ms);
     const auto& error = (*response)->error;
     const bool half = error && error->code == wire::ErrorCode::kMalformed &&
                       MayBeOfHalf(awaited.mapped().sent_ms);

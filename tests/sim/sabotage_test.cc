@@ -84,12 +84,20 @@ TEST_CASE("a writer that answers after it was deposed is found by a token that i
   CHECK(IsFoundAs("I1", Sabotage::kDeposedAnswers));
 }
 
-TEST_CASE("an append that does not compare the claim is found by a log that nobody can read") {
+TEST_CASE("an append that does not compare the claim is found by what two writers acknowledge") {
   CHECK(IsFoundAs("I1", Sabotage::kClaimNotCompared));
 }
 
-TEST_CASE("a writer that does not look at its lease is found by what it tells of the past") {
-  CHECK(IsFoundAs("I", Sabotage::kNoFence));
+TEST_CASE("a writer that answers before its transaction is found by a token that is gone") {
+  CHECK(IsFoundAs("I1", Sabotage::kTxnNotAwaited));
+}
+
+TEST_CASE("a writer that does not look at its lease is found by what it answers behind it") {
+  CHECK(IsFoundAs("S9", Sabotage::kNoFence));
+}
+
+TEST_CASE("a takeover that trusts another machine's clock is found by tokens that end early") {
+  CHECK(IsFoundAs("I1", Sabotage::kForeignClock));
 }
 
 TEST_CASE("a takeover without the last batch is found by counts that are not its ledger's") {

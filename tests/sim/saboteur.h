@@ -40,6 +40,8 @@ enum class Sabotage : uint8_t {
   kNoFence,           // A writer believes in its claim for ever.
   kDeposedAnswers,    // A writer that was deposed tells its batches durable.
   kLastBatchMissed,   // A takeover reads all but the last batch, and is not settled.
+  kForeignClock,      // A takeover takes the clock of another machine for its own.
+  kTxnNotAwaited,     // A writer tells a batch durable when it sends it to etcd.
   kHoldIgnored,       // Grants are given the rule's hold, whatever was asked for.
   // Of notices of lost tokens (loss_saboteur.h).
   kLostReleased,
@@ -68,7 +70,9 @@ class Saboteur {
  public:
   Saboteur(Sabotage kind, uint64_t seed);
 
-  bool replies_early() const { return kind_ == Sabotage::kReplyBeforeCommit; }
+  bool replies_early() const {
+    return kind_ == Sabotage::kReplyBeforeCommit || kind_ == Sabotage::kTxnNotAwaited;
+  }
   bool sweeps() const { return kind_ != Sabotage::kNoSweep; }
   int64_t sweep_lag_ms() const { return kind_ == Sabotage::kLateSweep ? 30'000 : 0; }
   bool replays() const { return kind_ != Sabotage::kLogNotReplayed; }
@@ -76,6 +80,7 @@ class Saboteur {
   bool compares_claim() const { return kind_ != Sabotage::kClaimNotCompared; }
   bool fences_itself() const { return kind_ != Sabotage::kNoFence; }
   bool misses_last() const { return kind_ == Sabotage::kLastBatchMissed; }
+  bool trusts_clocks() const { return kind_ == Sabotage::kForeignClock; }
   bool wakes() const { return kind_ != Sabotage::kLostWake; }
   bool tells_scans() const { return kind_ != Sabotage::kLostScan; }
   bool hides_reboots() const { return kind_ == Sabotage::kUnnoticedReboot; }

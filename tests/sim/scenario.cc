@@ -1,6 +1,7 @@
 #include "sim/scenario.h"
 
 #include "base/check.h"
+#include "cluster/lease.h"
 
 namespace nowcalls::sim {
 namespace {
@@ -81,13 +82,19 @@ void Scenario::Kill(bool batch_survives) {
   Settle();
 }
 
-void Scenario::Depose(bool batch_lands) {
+SimServer& Scenario::TakeClaim(bool batch_lands) {
   SimServer& writer = server();
   world_.cluster().Depose(batch_lands);
   Pass(20);  // More than a takeover takes.
-  NOWCALLS_CHECK(!writer.runs() && server().runs());
+  NOWCALLS_CHECK(writer.runs() && server().runs() && &server() != &writer);
+  return writer;
+}
+
+void Scenario::Depose(bool batch_lands) {
+  SimServer& writer = TakeClaim(batch_lands);
   writer.HoldCommits(false);
-  Settle();
+  Pass(cluster::Lease::kTtlMs);  // It cannot renew its lease.
+  NOWCALLS_CHECK(!writer.runs());
 }
 
 void Scenario::Terminate() {

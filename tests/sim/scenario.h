@@ -41,7 +41,10 @@ class Scenario {
   // The process is gone; the batch under way, if there is one, survives or is lost.
   void Kill(bool batch_survives);
   void Start();
-  // Another node takes the claim and leads; the batch under way is in the log or is not.
+  // Another node takes the claim and leads; the batch under way is in the log or is not. Returns
+  // the old writer, which does not know it yet.
+  SimServer& TakeClaim(bool batch_lands);
+  // The same, and the old writer is told.
   void Depose(bool batch_lands);
   void Terminate();  // And waits for the end.
 

@@ -15,16 +15,23 @@ namespace nowcalls::sim {
 
 struct SeedTotals {
   uint64_t seeds = 0;
+  uint64_t next = 0;  // The seed that is run now.
   uint64_t requests = 0;
   uint64_t granted = 0;
   uint64_t failures = 0;
   FaultCounts faults;
 };
 
-// From `first` on. `say` is told a text for each seed that failed: the seed, what was violated, the
+// Which seeds are run.
+struct SeedChoice {
+  uint64_t first = 1;
+  uint64_t seeds = 0;     // How many.
+  bool clusters = false;  // Of those that have several nodes alone.
+};
+
+// `say` is told a text for each seed that failed: the seed, what was violated, the
 // command that runs it again; and now and then how far it is.
-SeedTotals RunSeeds(uint64_t first, uint64_t seeds,
-                    const std::function<void(const std::string&)>& say);
+SeedTotals RunSeeds(const SeedChoice& choice, const std::function<void(const std::string&)>& say);
 
 }  // namespace nowcalls::sim
 

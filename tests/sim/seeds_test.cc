@@ -40,8 +40,9 @@ std::vector<uint64_t> Regressions() {
 }
 
 TEST_CASE("no promise is broken under 200 seeds of faults") {
-  const SeedTotals totals = RunSeeds(
-      1, kSeeds, [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
+  const SeedTotals totals = RunSeeds({.seeds = kSeeds}, [](const std::string& text) {
+    std::fprintf(stderr, "%s\n", text.c_str());
+  });
   CHECK(totals.failures == 0);
   CHECK(totals.seeds == kSeeds);
   // Faults that do not happen prove nothing.

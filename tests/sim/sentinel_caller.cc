@@ -22,6 +22,7 @@ void SentinelCaller::Received(std::string_view bytes) {
 bool SentinelCaller::Take(const wire::sentinel::Response& response) {
   const auto awaited = answers_.extract(response.xid);
   if (awaited.empty() || awaited.mapped().type != response.type) return false;
+  network()->Answered(link(), awaited.mapped().sent_ms);
   const bool half =
       response.status == TokenStatus::kBadRequest && MayBeOfHalf(awaited.mapped().sent_ms);
   awaited.mapped().answer(half ? nullptr : &response);

@@ -58,6 +58,7 @@ void SessionTap::Heard(std::string_view message) {
   if (!response.ok()) return Misunderstood(response.status().message());
   const auto asked = asked_.extract(response->msgid);
   if (asked.empty()) return Misunderstood("an answer to nothing");
+  world_.network->Answered(link_, asked.mapped().sent_ms);
   if (!response->error) {
     if (asked.mapped().answered) asked.mapped().answered(response->result);
     return;
@@ -104,9 +105,9 @@ SessionTap::Asked SessionTap::Acquire(const wire::Envelope& envelope) {
   if (!wire::DecodeAcquire(envelope.params, &params, &error)) return {};
   const int64_t lane =
       params.param ? LaneOfText(params.flow_id, params.param->bytes) : params.flow_id;
-  const OpId op =
-      world_.oracle->AcquireAsked(owner_, lane, params.count, params.request_id,
-                                  Terms(params.prioritized, params.wait_ms, params.hold_ms));
+  const OpId op = world_.oracle->On(link_).AcquireAsked(
+      owner_, lane, params.count, params.request_id,
+      Terms(params.prioritized, params.wait_ms, params.hold_ms));
   judge_->AcquireSent(params.request_id);
   Say("acquires flow " + std::to_string(lane) + " count " + std::to_string(params.count) +
       " request id " + std::to_string(params.request_id));
@@ -149,7 +150,7 @@ SessionTap::Asked SessionTap::AcquireAll(const wire::Envelope& envelope) {
     const int64_t lane = item.param ? LaneOfText(item.flow_id, item.param->bytes) : item.flow_id;
     items.push_back({.flow = lane, .count = item.count});
   }
-  const std::vector<OpId> ops = world_.oracle->AcquireAllAsked(
+  const std::vector<OpId> ops = world_.oracle->On(link_).AcquireAllAsked(
       owner_, items, params.request_id, Terms(params.prioritized, params.wait_ms, params.hold_ms));
   judge_->AcquireSent(params.request_id);
   Say("acquires " + std::to_string(items.size()) + " flows, request id " +
@@ -206,7 +207,7 @@ SessionTap::Asked SessionTap::Cancel(const wire::Envelope& envelope) {
   wire::CancelParams params;
   wire::RequestError error;
   if (!wire::DecodeCancel(envelope.params, &params, &error)) return {};
-  const OpId op = world_.oracle->CancelAsked(owner_, params.request_id, link_);
+  const OpId op = world_.oracle->On(link_).CancelAsked(owner_, params.request_id, link_);
   judge_->CancelSent(params.request_id);
   Say("cancels request id " + std::to_string(params.request_id));
   return {.answered = [this, op, id = params.request_id](std::string_view result) {
@@ -223,7 +224,7 @@ SessionTap::Asked SessionTap::Release(const wire::Envelope& envelope) {
   wire::TokenParams params;
   wire::RequestError error;
   if (!wire::DecodeToken(envelope.method, envelope.params, &params, &error)) return {};
-  const OpId op = world_.oracle->ReleaseAsked(owner_, params.token_id);
+  const OpId op = world_.oracle->On(link_).ReleaseAsked(owner_, params.token_id);
   judge_->ReleaseSent(params.token_id);
   Say("releases");
   return {.answered = [this, op, token = params.token_id](std::string_view result) {
@@ -239,7 +240,7 @@ SessionTap::Asked SessionTap::Keep(const wire::Envelope& envelope) {
   wire::TokenParams params;
   wire::RequestError error;
   if (!wire::DecodeToken(envelope.method, envelope.params, &params, &error)) return {};
-  const OpId op = world_.oracle->KeepAsked(owner_, params.token_id, link_);
+  const OpId op = world_.oracle->On(link_).KeepAsked(owner_, params.token_id, link_);
   judge_->KeepSent(params.token_id);
   Say("keeps");
   return {.answered = [this, op, token = params.token_id](std::string_view result) {
@@ -263,9 +264,9 @@ SessionTap::Asked SessionTap::Request(const wire::Envelope& envelope) {
   wire::RequestError error;
   if (!wire::DecodeRequest(envelope.params, &params, &error)) return {};
   Say("requests " + std::to_string(params.count) + " of flow " + std::to_string(params.flow_id));
-  return AfterCalls(world_.oracle->calls().Asked(
-      world_.oracle->Tick(), {.calls = {{params.flow_id, params.count}},
-                              .misfit = IsMisfit(params.flow_id, /*by_value=*/false)}));
+  return AfterCalls(world_.oracle->On(link_).CallsAsked(
+      {.calls = {{params.flow_id, params.count}},
+       .misfit = IsMisfit(params.flow_id, /*by_value=*/false)}));
 }
 
 SessionTap::Asked SessionTap::RequestParam(const wire::Envelope& envelope) {
@@ -278,7 +279,7 @@ SessionTap::Asked SessionTap::RequestParam(const wire::Envelope& envelope) {
     asked.calls[lane] += params.count;
     Say("requests " + std::to_string(params.count) + " of flow " + std::to_string(lane));
   }
-  return AfterCalls(world_.oracle->calls().Asked(world_.oracle->Tick(), std::move(asked)));
+  return AfterCalls(world_.oracle->On(link_).CallsAsked(std::move(asked)));
 }
 
 SessionTap::Asked SessionTap::AfterCalls(CallsId calls) {

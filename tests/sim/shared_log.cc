@@ -13,8 +13,12 @@ using cluster::Txn;
 using cluster::TxnReply;
 
 TxnReply SharedLog::Commit(const Txn& txn) {
+  constexpr size_t kPastMax = 20;
+  if (plan_->loses_writes) past_.push_back(etcd_);
+  if (past_.size() > kPastMax) past_.pop_front();
   Result<TxnReply> reply = etcd_.Commit(txn);
   NOWCALLS_CHECK(reply.ok());
+  if (!past_.empty() && past_.back().revision() == etcd_.revision()) past_.pop_back();
   return *std::move(reply);
 }
 
@@ -39,6 +43,12 @@ Status SharedLog::Read(uint64_t from, const BatchSink& sink) {
   }
 }
 
+// As member::EtcdLog.
+bool SharedLog::OutlivesMachine() const {
+  const cluster::LogView view = View();
+  return view.lineage && view.end() > view.lineage->base;
+}
+
 uint64_t SharedLog::last() const { return View().end(); }
 
 void SharedLog::Cut(uint64_t number) {
@@ -50,20 +60,25 @@ bool SharedLog::claimed() {
   return View().writer.has_value();
 }
 
-HeldClaim SharedLog::Claim(const std::string& member, bool answer_lost) {
+std::optional<HeldClaim> SharedLog::Claim(const std::string& member, const Asking& asking) {
   constexpr uint64_t kDigits = 16;
-  lease_ = etcd_.GrantLease();
-  lease_until_us_ = timeline_->now_us() + DrawLeaseUs();
-  const cluster::LogView seen = View();
+  if (!asking.stale) free_ = View();
+  const cluster::LogView& seen = free_;
+  const int64_t lease = etcd_.GrantLease();
   cluster::Claim claim{.term = (seen.lineage ? seen.lineage->term : 0) + 1,
                        .member = member,
                        .address = member + ":1"};
   while (claim.nonce.size() < 32) claim.nonce += "0123456789abcdef"[prng_.Below(kDigits)];
-  const Txn txn = txns_.Claim(seen, claim, {.id = claim.nonce}, lease_);
-  if (answer_lost) Commit(txn);
+  const Txn txn = txns_.Claim(seen, claim, {.id = claim.nonce}, lease);
+  if (asking.answer_lost) Commit(txn);
   const auto held = txns_.ClaimOf(Commit(txn), claim);
-  NOWCALLS_CHECK(held.has_value());
-  return *held;
+  if (!held) {
+    etcd_.EndLease(lease);
+    return {};
+  }
+  lease_ = lease;
+  lease_until_us_ = timeline_->now_us() + DrawLeaseUs();
+  return held;
 }
 
 bool SharedLog::Renew(const HeldClaim& held) {
@@ -73,6 +88,21 @@ bool SharedLog::Renew(const HeldClaim& held) {
 }
 
 void SharedLog::EndLease() { etcd_.EndLease(std::exchange(lease_, 0)); }
+
+// Whoever had the claim then may have it again, for a whole lease.
+bool SharedLog::LoseFrom(uint64_t number) {
+  testing::FakeEtcd now = etcd_;
+  for (; !past_.empty() && last() >= number; past_.pop_back()) etcd_ = past_.back();
+  if (last() >= number) {
+    etcd_ = std::move(now);
+    return false;
+  }
+  past_.clear();
+  const auto writer = etcd_.rows().find(txns_.keys().writer());
+  lease_ = writer == etcd_.rows().end() ? 0 : writer->second.lease;
+  lease_until_us_ = timeline_->now_us() + cluster::Lease::kTtlMs * kMs;
+  return true;
+}
 
 // etcd has ended leases early (etcd#12528), and ends them late when its leader changes.
 int64_t SharedLog::DrawLeaseUs() {

@@ -19,16 +19,16 @@ void SimAdmin::Misunderstood(const std::string& what) {
 void SimAdmin::LoadRules(const std::vector<SimRule>& rules, const std::string& name_space) {
   const std::string json = RulesJson(rules, name_space);
   trace_->Add("admin: loads ", name_space, " ", json);
-  oracle_->levels().Asked(oracle_->Tick(), LoadChanges(rules, name_space));
+  const bool counts = oracle_->On(link()).LevelsAsked(LoadChanges(rules, name_space));
   answered_ = false;
   Call([&](uint32_t msgid,
            wire::OutputBuffer* out) { wire::EncodeRulesLoadRequest(msgid, name_space, json, out); },
-       [this](const wire::Response* response) {
+       [this, counts](const wire::Response* response) {
          if (response == nullptr) return;
          answered_ = true;
          if (response->error) Misunderstood(response->error->message);
          trace_->Add("admin: rules are loaded");
-         oracle_->levels().Answered(oracle_->Tick(), !response->error);
+         if (counts) oracle_->levels().Answered(oracle_->Tick(), !response->error);
        });
 }
 
@@ -43,23 +43,23 @@ void SimAdmin::Drain(int64_t flow, std::optional<FlowKind> kind, bool on) {
       return setting;
     };
   }
-  oracle_->levels().Asked(oracle_->Tick(), changes);
+  const bool counts = oracle_->On(link()).LevelsAsked(changes);
   answered_ = false;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodeDrainRequest(msgid, {.flow_id = flow, .on = on, .kind = kind}, out);
       },
-      [this](const wire::Response* response) {
+      [this, counts](const wire::Response* response) {
         if (response == nullptr) return;
         answered_ = true;
         if (response->error) Misunderstood(response->error->message);
-        oracle_->levels().Answered(oracle_->Tick(), !response->error);
+        if (counts) oracle_->levels().Answered(oracle_->Tick(), !response->error);
       });
 }
 
 void SimAdmin::Reclaim(uint64_t token) {
   trace_->Add("admin: reclaims a token");
-  const OpId op = oracle_->ReleaseAsked({}, token);
+  const OpId op = oracle_->On(link()).ReleaseAsked({}, token);
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodeReclaimRequest(msgid, {.token_id = token, .reason = "simulated"}, out);
@@ -87,7 +87,7 @@ RpcCaller::Answer SimAdmin::AfterReclaim(OpId op) {
 
 void SimAdmin::ReclaimFlow(int64_t flow, std::optional<FlowKind> kind, uint32_t limit) {
   trace_->Add("admin: reclaims flow ", flow, kind ? " of one kind" : "");
-  const OpId op = oracle_->ReclaimAllAsked(flow, {}, TakeBack::kReclaim, kind);
+  const OpId op = oracle_->On(link()).ReclaimAllAsked(flow, {}, TakeBack::kReclaim, kind);
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodeReclaimFlowRequest(
@@ -101,7 +101,7 @@ void SimAdmin::ReclaimClient(const std::string& name_space, const std::string& c
   const std::string owner =
       instance ? OwnerText(name_space, client_id, *instance) : AllInstances(name_space, client_id);
   trace_->Add("admin: reclaims client ", owner);
-  const OpId op = oracle_->ReclaimAllAsked(0, owner);
+  const OpId op = oracle_->On(link()).ReclaimAllAsked(0, owner);
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodeReclaimClientRequest(msgid,
@@ -117,7 +117,7 @@ void SimAdmin::ReclaimClient(const std::string& name_space, const std::string& c
 
 void SimAdmin::Purge(int64_t flow, FlowKind kind) {
   trace_->Add("admin: purges flow ", flow, " ", FlowKindName(kind));
-  const OpId op = oracle_->ReclaimAllAsked(flow, {}, TakeBack::kPurge, kind);
+  const OpId op = oracle_->On(link()).ReclaimAllAsked(flow, {}, TakeBack::kPurge, kind);
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodePurgeRequest(msgid, {.flow_id = flow, .kind = kind}, out);

@@ -92,12 +92,11 @@ void SimClient::Acquire(const Wanted& wanted) {
 
 void SimClient::AcquireAll(const Wanted& wanted) {
   AskedAll asked;
-  asked.ops =
-      oracle_->AcquireAllAsked(owner(), wanted.all, wanted.request_id,
-                               Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
+  asked.ops = oracle_->On(link()).AcquireAllAsked(
+      owner(), wanted.all, wanted.request_id,
+      Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
   for (const Item& rate : wanted.rates) {
-    asked.calls.push_back(
-        oracle_->calls().Asked(oracle_->Tick(), {.calls = {{rate.flow, rate.count}}}));
+    asked.calls.push_back(oracle_->On(link()).CallsAsked({.calls = {{rate.flow, rate.count}}}));
   }
   std::vector<Item> all = wanted.all;
   all.insert(all.end(), wanted.rates.begin(), wanted.rates.end());
@@ -220,9 +219,9 @@ void SimClient::AllAnswered(const Wanted& wanted, const AskedAll& asked, LinkId 
 }
 
 void SimClient::AcquireOne(const Wanted& wanted) {
-  const OpId op =
-      oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id,
-                            Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
+  const OpId op = oracle_->On(link()).AcquireAsked(
+      owner(), wanted.flow, wanted.count, wanted.request_id,
+      Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
   wire::AcquireParams params{.flow_id = FlowOfLane(wanted.flow),
                              .count = wanted.count,
                              .prioritized = wanted.prioritized,
@@ -288,7 +287,7 @@ void SimClient::Forget(uint64_t token) {
 void SimClient::Request(int64_t flow, int64_t count, bool prioritized, bool misfit) {
   Say("requests " + std::to_string(count) + " of flow " + std::to_string(flow));
   const CallsId calls =
-      oracle_->calls().Asked(oracle_->Tick(), {.calls = {{flow, count}}, .misfit = misfit});
+      oracle_->On(link()).CallsAsked({.calls = {{flow, count}}, .misfit = misfit});
   const wire::RateParams params{.flow_id = flow, .count = count, .prioritized = prioritized};
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) { wire::EncodeRateRequest(msgid, params, out); },
@@ -303,7 +302,7 @@ void SimClient::RequestValues(const std::vector<int64_t>& lanes, int64_t count, 
     keys.push_back(KeyOfLane(lane));
     Say("requests " + std::to_string(count) + " of flow " + std::to_string(lane));
   }
-  const CallsId calls = oracle_->calls().Asked(oracle_->Tick(), std::move(asked));
+  const CallsId calls = oracle_->On(link()).CallsAsked(std::move(asked));
   std::vector<Param> values;
   for (const std::string& key : keys) values.push_back({ParamType::kString, key});
   Call(
@@ -328,7 +327,7 @@ SimClient::Answer SimClient::AfterCalls(CallsId calls) {
 }
 
 void SimClient::Release(uint64_t token) {
-  const OpId op = oracle_->ReleaseAsked(owner(), token);
+  const OpId op = oracle_->On(link()).ReleaseAsked(owner(), token);
   Say("releases");
   for (Held& held : held_) held.releasing |= held.token == token;
   Call(
@@ -349,7 +348,7 @@ void SimClient::Release(uint64_t token) {
 }
 
 void SimClient::Keep(uint64_t token) {
-  const OpId op = oracle_->KeepAsked(owner(), token, link());
+  const OpId op = oracle_->On(link()).KeepAsked(owner(), token, link());
   Say("keeps");
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
@@ -368,7 +367,7 @@ void SimClient::Keep(uint64_t token) {
 }
 
 void SimClient::Cancel(uint64_t request_id) {
-  const OpId op = oracle_->CancelAsked(owner(), request_id, link());
+  const OpId op = oracle_->On(link()).CancelAsked(owner(), request_id, link());
   Say("cancels request id " + std::to_string(request_id));
   Call([&](uint32_t msgid,
            wire::OutputBuffer* out) { wire::EncodeCancelRequest(msgid, request_id, out); },
@@ -411,7 +410,7 @@ void SimClient::ListFlows() {
 
 void SimClient::ListWaiters() {
   Say("lists waiters");
-  const WaitersLook look = oracle_->WaitersAsked();
+  const WaitersLook look = oracle_->On(link()).WaitersAsked();
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
         wire::EncodeWaitersRequest(msgid, {.flow_id = {}, .client_id = {}, .limit = kListRowsMax},

@@ -91,16 +91,22 @@ void SimServer::Send(uint64_t number) {
   const bool answer_lost = Happens(world_.plan->answer_lost_chance);
   int64_t way_us = DrawCommitUs();
   if (Happens(world_.plan->request_late_chance)) way_us += prng_.Between(0, kLateMsMax) * kMs;
-  if (request_lost || answer_lost || way_us > kAnswerUsMax) {
-    world_.faults->Count(request_lost  ? Fault::kRequestLost
-                         : answer_lost ? Fault::kAnswerLost
-                                       : Fault::kRequestLate);
+  const bool answer_late = Happens(world_.plan->answer_late_chance);
+  const int64_t back_us = answer_late ? prng_.Between(0, kLateMsMax) * kMs : 0;
+  if (request_lost || answer_lost || way_us + back_us > kAnswerUsMax) {
+    world_.faults->Count(request_lost             ? Fault::kRequestLost
+                         : answer_lost            ? Fault::kAnswerLost
+                         : way_us <= kAnswerUsMax ? Fault::kAnswerLate
+                                                  : Fault::kRequestLate);
     Hindered((kAnswerUsMax + world_.plan->commit_us_max) / kMs);
   }
   if (!request_lost) {
     world_.timeline->After(way_us, [=, this, incarnation = incarnation_] {
       const cluster::TxnReply reply = world_.shared->Commit(txn);
-      if (incarnation == incarnation_ && !answer_lost) OnAnswered(number, reply);
+      if (answer_lost) return;
+      world_.timeline->After(back_us, [this, reply, number, incarnation] {
+        if (incarnation == incarnation_) OnAnswered(number, reply);
+      });
     });
   }
   world_.timeline->After(kAnswerUsMax, [this, number, incarnation = incarnation_] {
@@ -109,7 +115,8 @@ void SimServer::Send(uint64_t number) {
 }
 
 cluster::Txn SimServer::TxnOf(const ledger::CommitBatch& batch) const {
-  cluster::Txn txn = world_.shared->txns().Append(*process_->claim, batch, world_.shared->TrimTo());
+  cluster::Txn txn = world_.shared->txns().Append(*process_->claim, batch, batch.number() - 1,
+                                                  world_.shared->TrimTo());
   if (!world_.saboteur->compares_claim()) {
     txn.compares = {cluster::IsAbsent(world_.shared->txns().keys().Slot(batch.number()))};
   }
@@ -125,7 +132,10 @@ void SimServer::OnAnswered(uint64_t number, const cluster::TxnReply& reply) {
   if (!IsSent(number)) return;  // An earlier sending was answered.
   const Process& process = *process_;
   const cluster::Fate fate = world_.shared->txns().FateOf(reply, *process.claim, *process.commit);
-  if (fate == cluster::Fate::kDone) return Committed();
+  if (fate == cluster::Fate::kDone) {
+    if (watch_.committed) watch_.committed();
+    return Committed();
+  }
   EndRefused();
 }
 
@@ -185,10 +195,12 @@ void SimServer::Renew() {
   if (!request_lost) {
     world_.timeline->After(way_us, [=, this, claim = *process.claim, incarnation = incarnation_] {
       const bool renewed = world_.shared->Renew(claim);
-      if (incarnation != incarnation_ || answer_lost) return;
-      if (!renewed) return Depose();
-      process_->lease.Renewed(sent_ms, cluster::Lease::kTtlMs);
-      RenewSoon();
+      if (incarnation != incarnation_) return;
+      if (renewed) {
+        world_.network->SetLeaseEnd(world_.number,
+                                    world_.timeline->now_ms() + cluster::Lease::kTtlMs);
+      }
+      if (!answer_lost) OnRenewed(sent_ms, renewed);
     });
   }
   if (!request_lost && !answer_lost) return;
@@ -199,9 +211,24 @@ void SimServer::Renew() {
   });
 }
 
+// A loop that stands still hears of it later.
+void SimServer::OnRenewed(int64_t sent_ms, bool renewed) {
+  if (!renewed) {
+    process_->claim_lost = true;
+    return RequestTurn(world_.timeline->now_us());
+  }
+  process_->lease.Renewed(sent_ms, cluster::Lease::kTtlMs);
+  RenewSoon();
+}
+
 bool SimServer::LeaseIsOver() const {
   if (!process_->claim || !world_.saboteur->fences_itself()) return false;
-  return process_->lease.over(world_.machine->BoottimeMs() + AheadMs());
+  return process_->claim_lost || process_->lease.over(world_.machine->BoottimeMs() + AheadMs());
+}
+
+void SimServer::Depose() {
+  process_->turn.OnDeposed();
+  Retire();
 }
 
 // The log takes nothing of this writer any more, and does not say whether it has the batch.

@@ -19,12 +19,12 @@ using nowcalls::sim::FaultCounts;
 using nowcalls::sim::RunResult;
 
 constexpr const char* kUsage =
-    "usage: nowcalls-sim SEEDS [--from FIRST]   SEEDS seeds, of which FIRST is the first\n"
-    "       nowcalls-sim --seed N               one seed, with its trace\n";
+    "usage: nowcalls-sim SEEDS [--from FIRST] [--cluster]   SEEDS seeds from FIRST on; with\n"
+    "                                     --cluster those alone that have two or three nodes\n"
+    "       nowcalls-sim --seed N         one seed, with its trace\n";
 
 struct Arguments {
-  uint64_t seeds = 0;
-  std::optional<uint64_t> from;
+  nowcalls::sim::SeedChoice choice;
   std::optional<uint64_t> seed;
 };
 
@@ -37,15 +37,18 @@ bool ParseNumber(std::string_view text, T* out) {
 bool ParseArguments(int argc, char** argv, Arguments* arguments) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    uint64_t number = 0;
-    if (argument == "--seed" || argument == "--from") {
-      if (i + 1 >= argc || !ParseNumber(argv[++i], &number)) return false;
-      (argument == "--seed" ? arguments->seed : arguments->from) = number;
-    } else if (arguments->seeds != 0 || !ParseNumber(argument, &arguments->seeds)) {
+    nowcalls::sim::SeedChoice& choice = arguments->choice;
+    if (argument == "--cluster") {
+      choice.clusters = true;
+    } else if (argument == "--from") {
+      if (i + 1 >= argc || !ParseNumber(argv[++i], &choice.first)) return false;
+    } else if (argument == "--seed") {
+      if (i + 1 >= argc || !ParseNumber(argv[++i], &arguments->seed.emplace())) return false;
+    } else if (choice.seeds != 0 || !ParseNumber(argument, &choice.seeds)) {
       return false;
     }
   }
-  return arguments->seed.has_value() != (arguments->seeds > 0);
+  return arguments->seed.has_value() != (arguments->choice.seeds > 0);
 }
 
 void Say(const std::string& line) {
@@ -73,13 +76,16 @@ int RunOne(uint64_t seed) {
   return nowcalls::kExitFailure;
 }
 
-int RunMany(uint64_t from, uint64_t seeds) {
-  Say("SEED " + std::to_string(from) + " and the " + std::to_string(seeds - 1) + " after it");
-  const nowcalls::sim::SeedTotals totals = nowcalls::sim::RunSeeds(from, seeds, Say);
+int RunMany(const nowcalls::sim::SeedChoice& choice) {
+  const uint64_t seeds = choice.seeds;
+  Say("SEED " + std::to_string(choice.first) + " and those after it, " + std::to_string(seeds) +
+      (choice.clusters ? " with several nodes" : "") + " in all");
+  const nowcalls::sim::SeedTotals totals = nowcalls::sim::RunSeeds(choice, Say);
   SayFaults(totals.faults);
   const std::string counts =
-      std::to_string(totals.seeds) + " seeds, " + std::to_string(totals.requests) + " requests, " +
-      std::to_string(totals.granted) + " grants, " + std::to_string(totals.failures) + " failures";
+      std::to_string(totals.seeds) + " seeds up to " + std::to_string(totals.next - 1) + ", " +
+      std::to_string(totals.requests) + " requests, " + std::to_string(totals.granted) +
+      " grants, " + std::to_string(totals.failures) + " failures";
   if (totals.failures > 0) {
     Say(counts);
     return nowcalls::kExitFailure;
@@ -98,7 +104,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (arguments.seed) return RunOne(*arguments.seed);
-    return RunMany(arguments.from.value_or(1), arguments.seeds);
+    return RunMany(arguments.choice);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nowcalls-sim: %s\n", error.what());
     return nowcalls::kExitFailure;

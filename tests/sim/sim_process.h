@@ -40,6 +40,7 @@ struct SimServer::Process {
   recovery::RecoveredLedger ledger;
   const std::optional<cluster::HeldClaim> claim;  // In a cluster.
   cluster::Lease lease;
+  bool claim_lost = false;  // As etcd has told.
   engine::Engine engine;
   node::Turn turn;
   std::map<engine::ConnectionId, LinkId> links;

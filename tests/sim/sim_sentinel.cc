@@ -58,7 +58,7 @@ void SimSentinel::Ping() {
         if (response == nullptr) return;
         if (response->status != TokenStatus::kOk) return Misunderstood("a PING is refused");
         Say("sees " + std::to_string(response->count()) + " online");
-        oracle_->OnlineTold(identity_.name_space, response->count(), asked);
+        oracle_->OnlineTold(at, identity_.name_space, response->count(), asked);
         oracle_->SessionSeen(at, session);
       });
 }
@@ -71,10 +71,11 @@ void SimSentinel::AskForSession() {
 void SimSentinel::Acquire(int64_t flow, int64_t count, bool prioritized, bool misfit) {
   AskForSession();
   const bool prompt = !network()->link(link()).slow();
-  const OpId op = oracle_->AcquireAsked(owner(), flow, count, /*request_id=*/0,
-                                        {.link = prompt ? link() : kNoLink,
-                                         .prioritized = prioritized,
-                                         .wait_ms = prioritized ? identity_.wait_ms_max : 0});
+  const OpId op =
+      oracle_->On(link()).AcquireAsked(owner(), flow, count, /*request_id=*/0,
+                                       {.link = prompt ? link() : kNoLink,
+                                        .prioritized = prioritized,
+                                        .wait_ms = prioritized ? identity_.wait_ms_max : 0});
   Say("acquires " + Text(count, flow, prioritized));
   Call(
       RequestType::kAcquire,
@@ -116,7 +117,7 @@ void SimSentinel::Forget(uint64_t token) {
 
 void SimSentinel::Release(uint64_t token) {
   AskForSession();
-  const OpId op = oracle_->ReleaseAsked(owner(), token, Reach::kSentinel);
+  const OpId op = oracle_->On(link()).ReleaseAsked(owner(), token, Reach::kSentinel);
   Say("releases");
   Call(
       RequestType::kRelease,
@@ -138,7 +139,7 @@ void SimSentinel::Release(uint64_t token) {
 
 void SimSentinel::Keep(uint64_t token) {
   AskForSession();
-  const OpId op = oracle_->KeepAsked(owner(), token, link(), Reach::kSentinel);
+  const OpId op = oracle_->On(link()).KeepAsked(owner(), token, link(), Reach::kSentinel);
   Say("keeps");
   Call(
       RequestType::kKeep,
@@ -161,7 +162,7 @@ void SimSentinel::Keep(uint64_t token) {
 void SimSentinel::Request(int64_t flow, int64_t count, bool prioritized, bool misfit) {
   Say("requests " + Text(count, flow, prioritized));
   const CallsId calls =
-      oracle_->calls().Asked(oracle_->Tick(), {.calls = {{flow, count}}, .misfit = misfit});
+      oracle_->On(link()).CallsAsked({.calls = {{flow, count}}, .misfit = misfit});
   Call(
       RequestType::kFlow,
       [&](uint32_t xid, OutputBuffer* out) {
@@ -186,7 +187,7 @@ void SimSentinel::RequestValues(const std::vector<int64_t>& lanes, int64_t count
     keys.push_back(KeyOfLane(lane));
     Say("requests " + Text(count, lane, /*prioritized=*/false));
   }
-  const CallsId calls = oracle_->calls().Asked(oracle_->Tick(), std::move(asked));
+  const CallsId calls = oracle_->On(link()).CallsAsked(std::move(asked));
   std::vector<Param> values;
   for (const std::string& key : keys) values.push_back({ParamType::kString, key});
   Call(

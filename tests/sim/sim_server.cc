@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "node/limits.h"
 #include "sim/lanes.h"
+#include "sim/ledger_dump.h"
 #include "sim/loading_tables.h"
 #include "sim/sim_process.h"
 #include "sim/stale_log.h"
@@ -34,31 +35,52 @@ ClockSample SimServer::Sample() const {
   return clocks;
 }
 
-Status SimServer::Start(const std::optional<cluster::HeldClaim>& claim, int64_t claimed_ms) {
+// By the marks of the ledger alone, whatever recovery makes of them.
+ClockGap SimServer::GapOf(const recovery::RecoveredLedger& ledger,
+                          const std::optional<Takeover>& takeover) const {
+  if (!takeover) {
+    const bool rebooted = ledger.time.has_value() && !ledger.time->same_boot;
+    return rebooted ? ClockGap::kAnyhow : ClockGap::kNone;
+  }
+  const std::optional<BootId> boot = DumpLedger(world_.store).boot;
+  if (!boot || *boot == world_.machine->Sample().boot_id) return ClockGap::kNone;
+  return takeover->observed.At(0) ? ClockGap::kLate : ClockGap::kAnyhow;
+}
+
+Status SimServer::Start(const std::optional<Takeover>& takeover) {
   LoadingTables tables(world_.store, world_.saboteur);
-  const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
+  ClockSample clocks = world_.machine->Sample();
+  if (world_.saboteur->trusts_clocks()) {
+    clocks.boot_id = DumpLedger(world_.store).boot.value_or(clocks.boot_id);
+  }
+  const auto sample = [clocks]() -> Result<ClockSample> { return clocks; };
   if (!world_.saboteur->replays()) world_.store->ForgetUnapplied();
   if (world_.saboteur->hides_reboots()) world_.store->Deny();
   core::CoreOptions options = options_;
-  options.term = claim ? claim->claim.term : 0;
+  options.term = takeover ? takeover->claim.claim.term : 0;
   StaleLog log(world_.store);
-  if (claim && world_.saboteur->misses_last()) log.Hide(world_.store->last() - 1);
-  Result<recovery::RecoveredLedger> ledger =
-      recovery::Recover(&log, &tables, options, {.sample = sample});
+  if (takeover && world_.saboteur->misses_last()) log.Hide(world_.store->last() - 1);
+  Result<recovery::RecoveredLedger> ledger = recovery::Recover(
+      &log, &tables, options,
+      {.sample = sample, .observed = takeover ? takeover->observed : ledger::ObservedTime()});
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
   first_batch_ = true;
   sync_planned_ = false;
-  rebooted_ = ledger->time.has_value() && !ledger->time->same_boot;
+  clock_gap_ = GapOf(*ledger, takeover);
   const Instant now = ledger->clock.At(world_.machine->BoottimeMs());
-  process_ = std::make_unique<Process>(*std::move(ledger), claim, this, now);
-  process_->lease.Renewed(claimed_ms, cluster::Lease::kTtlMs);
+  process_ = std::make_unique<Process>(
+      *std::move(ledger), takeover ? std::optional(takeover->claim) : std::nullopt, this, now);
+  if (takeover) process_->lease.Renewed(takeover->claimed_ms, cluster::Lease::kTtlMs);
+  const char* const how = clock_gap_ == ClockGap::kNone   ? ""
+                          : clock_gap_ == ClockGap::kLate ? ", by the time that it has seen"
+                                                          : ", after a reboot";
   world_.trace->Add("server: ready with ", process_->ledger.tokens, " tokens, ",
-                    process_->ledger.sessions, " sessions", rebooted_ ? ", after a reboot" : "");
+                    process_->ledger.sessions, " sessions", how);
   if (watch_.ready) watch_.ready();
   world_.network->ServerStarted(world_.number);
   RequestTurn(world_.timeline->now_us());
-  if (claim) Renew();
+  if (takeover) Renew();
   return {};
 }
 
@@ -134,11 +156,6 @@ void SimServer::Terminate() {
   process_->turn.End();
   for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
   RequestTurn(world_.timeline->now_us());
-}
-
-void SimServer::Depose() {
-  process_->turn.OnDeposed();
-  Retire();
 }
 
 void SimServer::Stall(int64_t duration_us) {
@@ -234,6 +251,7 @@ void SimServer::Retire() {
 
 void SimServer::GoDown() {
   if (!world_.saboteur->hides_reboots()) world_.machine->Reboot();
+  if (world_.shared != nullptr) return world_.store->LoseTables();
   const size_t at_risk = world_.store->at_risk();
   if (at_risk == 0) return;
   const size_t kept = prng_.Below(at_risk + 1);
@@ -258,10 +276,10 @@ void SimServer::RequestTurn(int64_t at_us) {
   });
 }
 
-// Nothing leaves of a writer whose lease may be over.
+// As server::Server::DoTurn: nothing leaves of a writer whose lease may be over.
 void SimServer::Turn() {
-  if (LeaseIsOver()) return Depose();
   if (!Poll() || !Lives()) return;
+  if (LeaseIsOver()) return Depose();
   Pump();
   if (!runs()) return;
   process_->busy_until_us =
@@ -410,10 +428,11 @@ bool SimServer::TakeMoreToRead() { return std::exchange(process_->to_read, false
 void SimServer::Write(std::span<engine::Output> outputs) {
   NOWCALLS_CHECK(process_->turn.phase() != node::Phase::kDeposed);
   if (process_->in_turn && !Lives()) return;
+  const bool may_leave = !LeaseIsOver();  // As server::Server::Write.
   for (engine::Output& output : outputs) {
     if (output.to == process_->observer) {
       process_->observed += output.bytes;
-    } else {
+    } else if (may_leave) {
       const LinkId link = process_->links.at(output.to);
       output.kept = world_.network->Write(link, world_.saboteur->Out(link, output.bytes));
     }

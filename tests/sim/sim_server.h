@@ -25,6 +25,7 @@
 #include "ledger/clock.h"
 #include "node/turn.h"
 #include "recovery/recovery.h"
+#include "sim/clock_gap.h"
 #include "sim/faults.h"
 #include "sim/machine.h"
 #include "sim/network.h"
@@ -35,6 +36,13 @@
 #include "sim/trace.h"
 
 namespace nowcalls::sim {
+
+// With which a node of a cluster leads.
+struct Takeover {
+  cluster::HeldClaim claim;
+  int64_t claimed_ms = 0;           // By the boot clock of its machine.
+  ledger::ObservedTime observed{};  // While it stood by.
+};
 
 // What a simulated server shares with the world.
 struct ServerWorld {
@@ -61,10 +69,11 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
     std::function<void(int64_t by_ms, int64_t stands_ms)>
-        set_back{};                   // The boot clock; `hindered` follows.
-    std::function<void()> synced{};   // All that is in the ledger outlives the machine.
-    std::function<void()> lost{};     // The machine has lost batches; `died` follows.
-    std::function<void()> deposed{};  // After `died`: its node goes on as a standby.
+        set_back{};                     // The boot clock; `hindered` follows.
+    std::function<void()> synced{};     // All that is in the ledger outlives the machine.
+    std::function<void()> lost{};       // The machine has lost batches; `died` follows.
+    std::function<void()> deposed{};    // After `died`: its node goes on as a standby.
+    std::function<void()> committed{};  // A batch, to the log of a cluster.
   };
 
   SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed);
@@ -75,12 +84,13 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   // The process is in the middle of a turn that lasts until then: it has seen it, the world not.
   int64_t ahead_until_us() const { return ahead_until_us_; }
 
-  // Leads, in a cluster with `claim` of `claimed_ms` (boot clock), which it renews from now on. Not
-  // ok: the server refuses to start, and never will.
+  // Leads, in a cluster with a claim, which it renews from now on. Not ok: the server refuses to
+  // start, and never will.
   // REQUIRES: ahead_until_us() has come.
-  Status Start(const std::optional<cluster::HeldClaim>& claim = {}, int64_t claimed_ms = 0);
+  Status Start(const std::optional<Takeover>& takeover = {});
   bool runs() const { return process_ != nullptr; }
-  bool rebooted() const { return rebooted_; }  // Since the process before.
+  size_t number() const { return world_.number; }
+  ClockGap clock_gap() const { return clock_gap_; }  // Since the process before.
 
   // The network has something to poll.
   void Arrived();
@@ -93,7 +103,6 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   void Terminate();  // SIGTERM.
   // The batch under way, if there is one, comes to the log now. Of a cluster.
   void Land();
-  void Depose();  // It learns that another node has the claim. REQUIRES: runs().
   void Stall(int64_t duration_us);
   // The machine's boot clock. The ledger's stands still until the boot clock has caught up.
   void StepBootClockBack(int64_t by_ms);
@@ -158,7 +167,11 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   bool IsSent(uint64_t number) const;
   void RenewSoon();
   void Renew();
+  void OnRenewed(int64_t sent_ms, bool renewed);
   bool LeaseIsOver() const;
+  void Depose();
+  ClockGap GapOf(const recovery::RecoveredLedger& ledger,
+                 const std::optional<Takeover>& takeover) const;
   bool is_cut_off() const { return !healed_ && world_.timeline->now_us() < cut_off_until_us_; }
   void OnAnswered(uint64_t number, const cluster::TxnReply& reply);
   void Committed();
@@ -184,7 +197,7 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
   uint64_t incarnation_ = 0;  // Of what was planned for a process.
   int calls_left_ = -1;       // Until it is killed; below 0: it is not.
   bool reboots_ = false;      // It is the machine that will go down.
-  bool rebooted_ = false;
+  ClockGap clock_gap_ = ClockGap::kNone;
   bool hold_commits_ = false;
   bool first_batch_ = true;  // Of the process: it is synced in any case.
   bool sync_planned_ = false;

@@ -2,9 +2,10 @@
 //
 // Thread: one at a time. A SimLog and MemoryTables, whose steps of one sweep see the tables as they
 // were when the sweep began, as those of RocksStore do. In a cluster nodes have the log in common,
-// and tables of their own. When things take effect is the caller's to say. Batches that were not
-// synced go with the machine, but never one without those behind it. A batch may be in the log
-// before it is applied: a sweep does not find it, and recovery replays it.
+// and tables of their own, which are synced now and then. When things take effect is the caller's
+// to say. Batches that were not synced go with the machine, but never one without those behind it.
+// A batch may be in the log before it is applied: a sweep does not find it, and recovery replays
+// it.
 #ifndef NOWCALLS_SIM_SIM_STORE_H_
 #define NOWCALLS_SIM_SIM_STORE_H_
 
@@ -29,6 +30,7 @@ class SimStore : public store::Store {
   Status Read(uint64_t from, const BatchSink& sink) override { return log_->Read(from, sink); }
   Status Trim(uint64_t number) override { return log_->Trim(number); }
   bool MayLackBatches() const override { return unsynced_ && !denies_; }
+  bool OutlivesMachine() const override { return log_->OutlivesMachine(); }
   // It says that no batch may lack, from now on.
   void Deny() { denies_ = true; }
 
@@ -64,6 +66,13 @@ class SimStore : public store::Store {
     const auto apply = [this](const auto& batch) { return safe_.Apply(batch); };
     NOWCALLS_RETURN_IF_ERROR(Read(safe_.applied() + 1, apply));
     return Trim(tables_.applied());
+  }
+  // Of a cluster. The machine goes down: the tables are as of the last SyncTables.
+  void SyncTables() { safe_ = tables_; }
+  uint64_t synced() const { return safe_.applied(); }
+  void LoseTables() {
+    tables_ = safe_;
+    view_.reset();
   }
   // What the log has behind the tables is gone.
   void ForgetUnapplied() { log_->Cut(applied()); }

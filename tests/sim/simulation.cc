@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kSettleUs = 40 * kSecond;
 constexpr int64_t kDrainUs = 100 * kSecond;
 constexpr int64_t kAuditEveryUs = 200 * kMs;
+constexpr int64_t kNoticeUs = 20 * kSecond;
 
 class Simulation {
  public:
@@ -36,6 +37,7 @@ class Simulation {
   void AddSessions();
   void AuditNowAndThen();
   void LiveWithFaults();
+  bool LoseWrites();
   void Settle();
   void Drain();
   void GrantAgain();
@@ -58,9 +60,16 @@ RunResult Simulation::Run() {
   AddSentinels();
   AddSessions();
   LiveWithFaults();
-  if (!broken()) Settle();
-  if (!broken()) Drain();
-  if (!broken()) GrantAgain();
+  if (!broken() && LoseWrites()) {
+    world_.RunFor(kNoticeUs);
+    if (world_.cluster().refusals() == 0) {
+      world_.oracle().Accuse("I1 no node has noticed that etcd has lost batches");
+    }
+  } else {
+    if (!broken()) Settle();
+    if (!broken()) Drain();
+    if (!broken()) GrantAgain();
+  }
   RunResult result{.hash = world_.trace().hash(),
                    .faults = world_.faults(),
                    .violations = world_.oracle().violations(),
@@ -147,6 +156,17 @@ void Simulation::LiveWithFaults() {
   world_.RunFor(prng_.Between(5, 40) * kSecond);
 }
 
+// True: etcd has lost batches, and the world comes to no rest.
+bool Simulation::LoseWrites() {
+  if (!world_.options().plan.loses_writes) return false;
+  constexpr int kAttempts = 100;
+  for (int i = 0; i < kAttempts && !broken(); ++i) {
+    if (world_.LoseWrites()) return true;
+    world_.RunFor(kAuditEveryUs);
+  }
+  return false;
+}
+
 void Simulation::Settle() {
   injector_.Stop();
   world_.Heal();
@@ -207,6 +227,10 @@ void Simulation::GrantAgain() {
 }  // namespace
 
 RunResult Run(const RunOptions& options) { return Simulation(options).Run(); }
+
+bool HasCluster(uint64_t seed) {
+  return DrawWorld(seed, Sabotage::kNone, /*keeps_lines=*/false).nodes > 1;
+}
 
 std::string ReplayCommand(uint64_t seed) { return "tools/dev sim --seed " + std::to_string(seed); }
 

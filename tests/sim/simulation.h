@@ -33,6 +33,9 @@ struct RunResult {
 
 RunResult Run(const RunOptions& options);
 
+// Whether the seed has several nodes.
+bool HasCluster(uint64_t seed);
+
 // The command that runs a seed again.
 std::string ReplayCommand(uint64_t seed);
 

@@ -18,6 +18,8 @@ class StaleLog final : public store::Log {
   Status Append(const ledger::SealedBatch& batch) override { return log_->Append(batch); }
   Status Sync() override { return log_->Sync(); }
   Status Trim(uint64_t number) override { return log_->Trim(number); }
+  bool MayLackBatches() const override { return log_->MayLackBatches(); }
+  bool OutlivesMachine() const override { return log_->OutlivesMachine(); }
   Status Read(uint64_t from, const BatchSink& sink) override {
     return log_->Read(from, [&](const ledger::SealedBatch& batch) {
       return batch.number() > behind_ ? Status::Ok() : sink(batch);

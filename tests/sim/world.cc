@@ -43,7 +43,6 @@ World::World(const WorldOptions& options)
     : options_(options),
       token_ids_(options.core.token_id_key),
       trace_(&timeline_, options.keeps_lines),
-      machine_(&timeline_),
       saboteur_(options.sabotage, options.seed ^ 2),
       network_(&timeline_, &options_.plan, &faults_, options.seed ^ 3),
       oracle_(&timeline_, options.grace_ms, LimitsOf(options.core.limits)),
@@ -52,7 +51,6 @@ World::World(const WorldOptions& options)
            .trace = &trace_,
            .plan = &options_.plan,
            .faults = &faults_,
-           .machine = &machine_,
            .network = &network_,
            .saboteur = &saboteur_},
           {.nodes = options.nodes,
@@ -70,7 +68,12 @@ World::World(const WorldOptions& options)
   }
   network_.SetWatch({.arrived = [this](size_t number) { cluster_.server(number).Arrived(); },
                      .broken = [this](LinkId link) { oracle_.LinkBroken(link); },
-                     .settled = [this](LinkId link) { oracle_.LinkSettled(link); }});
+                     .settled = [this](LinkId link) { oracle_.LinkSettled(link); },
+                     .unfenced =
+                         [this](LinkId link) {
+                           oracle_.Violation("S9 link " + std::to_string(link) +
+                                             " is answered by a writer whose lease was over");
+                         }});
   oracle_.calls().SetGuard(options_.core.limits.namespace_qps_max);
   oracle_.SetPromptness(PromptnessOf(options_));
   cluster_.SetWatch(
@@ -88,7 +91,7 @@ World::World(const WorldOptions& options)
        .synced = [this] { oracle_.LedgerSynced(); },
        .lost = [this] { OnBatchesLost(); }},
       [this](const Status& refused) {
-        oracle_.Violation("I1 a server refuses the ledger that was left: " + refused.ToString());
+        oracle_.Accuse("I1 a server refuses the ledger that was left: " + refused.ToString());
       });
 }
 
@@ -192,12 +195,20 @@ void World::Verify() {
 
 void World::OnReady() {
   if (!cluster_.Agrees()) oracle_.Violation("I1 the nodes have different tables");
-  oracle_.ServerReady(server().rebooted(), Dump().tokens, server().AskFlows());
-  oracle_.calls().Ready(/*clock_jumped=*/server().rebooted() && machine_.wall_was_set());
+  const ClockGap gap = server().clock_gap();
+  oracle_.ServerReady(gap, Dump().tokens, server().AskFlows());
+  const bool is_known = options_.nodes == 1 && !machine().wall_was_set();
+  oracle_.calls().Ready(is_known ? ClockGap::kNone : gap);
 }
 
 void World::RunUntil(int64_t at_us) {
   timeline_.RunUntil(at_us, [this] { return !oracle_.violations().empty(); });
+}
+
+bool World::LoseWrites() {
+  const bool lost = cluster_.LoseWrites();
+  if (lost) oracle_.Rest();
+  return lost;
 }
 
 void World::Heal() {

@@ -1,4 +1,4 @@
-// World: everything of a simulation, wired together: machine, server, network, ledger, oracle.
+// World: everything of a simulation, wired together: machines, servers, network, ledger, oracle.
 //
 // Thread: one at a time. A world does by itself what a supervisor does: a server that has died is
 // started again; and the oracle is shown the ledger at each death and start, and when asked.
@@ -56,7 +56,7 @@ class World {
   Timeline& timeline() { return timeline_; }
   Trace& trace() { return trace_; }
   Network& network() { return network_; }
-  Machine& machine() { return machine_; }
+  Machine& machine() { return cluster_.machine(cluster_.leader().number()); }
   Cluster& cluster() { return cluster_; }
   SimServer& server() { return cluster_.leader(); }
   // The ledger as a recovery would find it now.
@@ -89,6 +89,8 @@ class World {
   void Audit();
   // No fault from now on.
   void Heal();
+  // As Cluster::LoseWrites. Whether nodes go on is all that is judged from then on.
+  bool LoseWrites();
 
  private:
   void OnDied(bool orderly);
@@ -101,7 +103,6 @@ class World {
   Timeline timeline_;
   Trace trace_;
   FaultCounts faults_;
-  Machine machine_;
   Saboteur saboteur_;
   Network network_;
   Oracle oracle_;
