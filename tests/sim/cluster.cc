@@ -68,8 +68,11 @@ void Cluster::SetWatch(const SimServer::Watch& watch, std::function<void(const S
     SimServer::Watch own = watch_;
     own.died = [this, number](bool orderly) { OnDied(number, orderly); };
     own.deposed = [this, number] { StandBy(number, /*seal_ms=*/0); };
-    own.committed = [this] {
-      if (lost_writes_) refused_(Status::Corruption("a batch behind those that etcd has lost"));
+    own.committed = [this](uint64_t batch) {
+      // The answer to one that was there before the loss may come late.
+      if (lost_writes_ && batch > end_before_) {
+        refused_(Status::Corruption("a batch behind those that etcd has lost"));
+      }
     };
     own.ready = [this, number] { OnReady(number); };
     nodes_[number]->server.SetWatch(own);
@@ -253,6 +256,7 @@ void Cluster::OnReady(size_t number) {
 bool Cluster::LoseWrites() {
   uint64_t of_all = UINT64_MAX;
   for (const auto& node : nodes_) of_all = std::min(of_all, node->store.applied());
+  end_before_ = shared_.last();
   if (!shared_.LoseFrom(of_all)) return false;
   lost_writes_ = true;
   world_.faults->Count(Fault::kWritesLost);

@@ -109,6 +109,7 @@ class Cluster {
   bool healed_ = false;
   bool watches_ = false;
   bool lost_writes_ = false;
+  uint64_t end_before_ = 0;  // Of the log, before etcd lost some of it.
   size_t refusals_ = 0;
   // The writer that the oracle knows of. Another may still believe that it is one.
   std::optional<size_t> serving_;

@@ -133,7 +133,7 @@ void SimServer::OnAnswered(uint64_t number, const cluster::TxnReply& reply) {
   const Process& process = *process_;
   const cluster::Fate fate = world_.shared->txns().FateOf(reply, *process.claim, *process.commit);
   if (fate == cluster::Fate::kDone) {
-    if (watch_.committed) watch_.committed();
+    if (watch_.committed) watch_.committed(number);
     return Committed();
   }
   EndRefused();

@@ -35,7 +35,7 @@ struct SimServer::Process {
                                      .data_dir = "/data",
                                      .expire_strategy = "default"},
                ledger.core.get(), driver, now),
-        turn(&engine, driver, driver) {}
+        turn(&engine, driver, driver, its_claim ? 1 : 0) {}
 
   recovery::RecoveredLedger ledger;
   const std::optional<cluster::HeldClaim> claim;  // In a cluster.

@@ -69,11 +69,11 @@ class SimServer final : public engine::Driver, private node::Io, private ledger:
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
     std::function<void(int64_t by_ms, int64_t stands_ms)>
-        set_back{};                     // The boot clock; `hindered` follows.
-    std::function<void()> synced{};     // All that is in the ledger outlives the machine.
-    std::function<void()> lost{};       // The machine has lost batches; `died` follows.
-    std::function<void()> deposed{};    // After `died`: its node goes on as a standby.
-    std::function<void()> committed{};  // A batch, to the log of a cluster.
+        set_back{};                   // The boot clock; `hindered` follows.
+    std::function<void()> synced{};   // All that is in the ledger outlives the machine.
+    std::function<void()> lost{};     // The machine has lost batches; `died` follows.
+    std::function<void()> deposed{};  // After `died`: its node goes on as a standby.
+    std::function<void(uint64_t batch)> committed{};  // To the log of a cluster.
   };
 
   SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed);
