@@ -96,6 +96,7 @@ class RealEtcd : public Etcd {
   void AwaitChange(const std::string& key, int64_t revision, int64_t wait_ms) override {
     real_->AwaitChange(key, revision, wait_ms);
   }
+  void EndWait() override { real_->EndWait(); }
 
  protected:
   Etcd* real() const { return real_.get(); }
