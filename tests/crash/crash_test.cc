@@ -92,23 +92,28 @@ CrashLoopResult RunWithFault(const std::string& fault, ClusterEnd end) {
                          .only_end = NameOf(end)});
 }
 
-void CheckFound(const CrashLoopResult& result) {
-  REQUIRE(!result.violations.empty());
-  MESSAGE("found: ", result.violations.front());
-  int broken_promises = 0;
-  for (const std::string& violation : result.violations) {
-    if (violation.starts_with("I")) ++broken_promises;
+// Members may notice a fault themselves and refuse to serve, before a client can see it.
+void CheckFound(const std::string& fault, ClusterEnd end) {
+  constexpr int kAttempts = 3;
+  bool broken_promise = false;
+  for (int i = 0; i < kAttempts && !broken_promise; ++i) {
+    const CrashLoopResult result = RunWithFault(fault, end);
+    REQUIRE(!result.violations.empty());
+    MESSAGE("found: ", result.violations.front());
+    for (const std::string& violation : result.violations) {
+      broken_promise = broken_promise || violation.starts_with("I");
+    }
+    std::filesystem::remove_all(result.dir);
   }
-  CHECK(broken_promises > 0);
-  std::filesystem::remove_all(result.dir);
+  CHECK(broken_promise);
 }
 
 TEST_CASE("a planted fault is found: a deposed writer that goes on and appends by no claim") {
-  CheckFound(RunWithFault("unfenced", ClusterEnd::kStop));
+  CheckFound("unfenced", ClusterEnd::kStop);
 }
 
 TEST_CASE("a planted fault is found: a writer that answers before its log has the batch") {
-  CheckFound(RunWithFault("hasty", ClusterEnd::kKill));
+  CheckFound("hasty", ClusterEnd::kKill);
 }
 
 TEST_CASE("the demo holds, of one server and of a cluster") {

@@ -63,6 +63,7 @@ void Replay(const std::string& name, Target target) {
 void AddAnswered(std::string_view before, std::set<std::string_view>* methods) {
   for (size_t choice = 0; choice < kMethodChoices; ++choice) {
     testing::EngineHarness h;
+    h.driver().cluster = ClusterOfTwo();
     const engine::ConnectionId id = h.Connect();
     uint32_t msgid = 0;
     const auto ask = [&](const std::string& bytes) {

@@ -42,7 +42,12 @@ constexpr Method kMethods[] = {
     Method::kReclaimFlow,    Method::kPurge,     Method::kDrain,
     Method::kNamespaces,     Method::kBackup,
 };
-static_assert(std::size(kMethods) == kMethodChoices);
+static_assert(2 * std::size(kMethods) == kMethodChoices);
+
+Method MethodOf(uint8_t choice) {
+  const size_t place = choice % kMethodChoices;
+  return place == kMethodChoices - 1 ? Method::kHandover : kMethods[place % std::size(kMethods)];
+}
 
 constexpr int64_t kFlows[] = {1, 111, 1, 111, 2, 0, -1, kNumberMax};
 constexpr int64_t kCounts[] = {1, 2, 1, 3, 1, 0, kCountMax, kCountMax + 1};
@@ -326,9 +331,16 @@ void CheckListing(Method method, std::string_view result) {
 
 }  // namespace
 
+wire::ClusterReply ClusterOfTwo() {
+  wire::ClusterReply reply{.cluster = "c", .prefix = "/p", .term = 3, .writer = "a:1"};
+  reply.members = {{.member = "a", .address = "a:1", .leads = true},
+                   {.member = "b", .address = "b:1"}};
+  return reply;
+}
+
 MadeRequest MakeRequest(const RequestContext& context, ByteSource* input) {
   const uint8_t choice = input->Byte();
-  const Method method = kMethods[choice % kMethodChoices];
+  const Method method = MethodOf(choice);
   MadeRequest made;
   made.answered = method;
   OutputBuffer out;
@@ -353,7 +365,7 @@ MadeRequest MakeRequest(const RequestContext& context, ByteSource* input) {
 }
 
 MadeRequest MakeRequestOf(const RequestContext& context, uint8_t method, std::string_view params) {
-  const Method chosen = kMethods[method % kMethodChoices];
+  const Method chosen = MethodOf(method);
   const std::string_view name = wire::MethodName(chosen);
   MadeRequest made;
   made.answered = chosen;
@@ -387,6 +399,7 @@ void CheckReply(Method method, const EngineReply& reply) {
     case Method::kReclaim:
     case Method::kCancel: return CheckDecoded(wire::DecodeStatusReply(result));
     case Method::kPing:
+    case Method::kHandover:
     case Method::kRulesLoad: return CheckDecoded(wire::DecodeUintReply(result));
     case Method::kReclaimClient:
     case Method::kReclaimFlow:

@@ -14,6 +14,7 @@
 
 #include "fuzz/byte_source.h"
 #include "support/engine_harness.h"
+#include "wire/cluster_messages.h"
 #include "wire/messages.h"
 
 namespace nowcalls::fuzz {
@@ -31,9 +32,12 @@ struct RequestContext {
 };
 
 // So many values of its first byte make requests that differ in their method, or are more likely. A
-// new method takes the place of one of the two acquires: with another length, all inputs of the
-// corpus would mean something else.
-inline constexpr size_t kMethodChoices = 32;
+// new method takes a place of the second half, which repeats the first, so that inputs of the
+// corpus mean what they meant.
+inline constexpr size_t kMethodChoices = 64;
+
+// What a server tells of a cluster in which another member could take over.
+wire::ClusterReply ClusterOfTwo();
 
 // Takes the method, in one byte, and what its parameters need.
 MadeRequest MakeRequest(const RequestContext& context, ByteSource* input);

@@ -87,6 +87,7 @@ class Script {
       : input_(input),
         h_(SmallLimits(), {{.flow = 1, .count = 3, .refuse_strategy = 3},
                            {.flow = 111, .count = 4, .max_per_client = 2}}) {
+    h_.driver().cluster = ClusterOfTwo();
     Connect();
   }
 
