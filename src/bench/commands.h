@@ -20,7 +20,7 @@ struct Streams {
 };
 
 // Returns the exit code (base/exit_codes.h).
-int Run(const Options& options, const Streams& streams);
+int Run(const Options& asked, const Streams& streams);
 
 // Fill needs all its tokens, a load at least one grant.
 Status Judge(const Options& options, const LoadResult& result);

@@ -193,7 +193,7 @@ void Server::DoTurn() {
   // 1. A batch that became durable while the loop was reading: its replies leave in this turn.
   commits_.Collect();
   // Also a loop that stood still looks before anything leaves.
-  if (claim_.on() && turn_.engine_runs() && claim_.over()) turn_.OnDeposed();
+  if (claim_.on() && turn_.engine_runs() && (left_out_ || claim_.over())) turn_.OnDeposed();
   if (!handover_by_.empty() && !turn_.ending() && turn_.engine_runs()) {
     LogAt(Severity::kInfo, "handing over: finishing what is in flight");
     Leave("administrator " + handover_by_ + " asked for a handover");
@@ -321,10 +321,10 @@ void Server::StopWatching() {
 }
 
 // To a connection that ends the engine writes while input is received, so before the turn looks at
-// the claim. What is left out is of a server that is deposed in this turn.
+// the claim. A claim that is renewed late does not bring back what was left out.
 void Server::Write(std::span<engine::Output> outputs) {
-  if (claim_.on() && claim_.over()) return;
-  peers_.Write(outputs);
+  left_out_ = left_out_ || (claim_.on() && claim_.over());
+  if (!left_out_) peers_.Write(outputs);
 }
 
 void Server::Abandon() {

@@ -185,6 +185,7 @@ class Server final : public engine::Driver, private node::Io {
 
   Ended ended_;
   std::string handover_by_;  // Who has asked for one; empty: nobody.
+  bool left_out_ = false;    // Bytes, behind the claim.
   bool stopped_watching_ = false;
   bool no_ring_reported_ = false;
   int64_t turn_began_ns_ = 0;   // 0: none has.

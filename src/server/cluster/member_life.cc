@@ -382,8 +382,10 @@ Status MemberLife::Lead(const member::FreshClaim& claim, const member::ClaimKeep
            },
        .began_ms = began_ms});
   leads_ = false;
+  roster_.SetWriter(log_->view().lineage ? log_->view().lineage->id : "", "");
   signals_.emplace();
-  if (!ended.ok() || !ended->deposed) Resign(claim.held);
+  // Also a deposed writer may still have its claim, if etcd has lost a batch.
+  if (!ended.ok() || !ended->deposed || !keeper.over()) Resign(claim.held);
   if (!ended.ok()) return ended.status();
   TellLeft(*ended, core.term, keeper.over());
   end_asked_ = ended->end_asked;
@@ -396,7 +398,8 @@ void MemberLife::TellLeft(const Ended& ended, uint64_t term, bool lease_over) {
   if (!ended.deposed) return TellRole("hands over " + in_term + ended.why);
   TellRole("is deposed " + in_term +
            (lease_over ? "etcd did not renew its lease in time"
-                       : "etcd refused its batch, since another member has the claim"));
+                       : "etcd refused its batch: another member has the claim, or etcd has lost "
+                         "a batch"));
 }
 
 // Standbys need not wait for the lease to end. If etcd does not answer, it will.

@@ -1,6 +1,7 @@
 #include "server/config/rule_url.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -17,8 +18,12 @@ bool IsSecret(std::string_view parameter) {
   std::string name(parameter.substr(0, parameter.find('=')));
   std::transform(name.begin(), name.end(), name.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return name.find("token") != std::string::npos || name.find("password") != std::string::npos ||
-         name.find("secret") != std::string::npos;
+  constexpr std::string_view kParts[] = {"token",      "passw",     "pwd",
+                                         "secret",     "apikey",    "api_key",
+                                         "access_key", "signature", "credential"};
+  if (name == "sig" || name == "auth") return true;
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
 Status CheckQuery(std::string_view query) {

@@ -52,14 +52,16 @@ Status ConfiguredRules::TakeFiles(std::vector<LoadedRuleFile> files,
   return Status::Ok();
 }
 
-// A restart does not wait for the network: rules of the ledger serve until there is an answer.
+// A restart does not wait for the network: rules of the ledger serve until there is an answer. Nor
+// does a takeover, which would end one member after the other: what a URL lacks is asked for later.
 Status ConfiguredRules::TakeUrls(std::vector<core::RuleSet>* sets) {
+  const bool takes_over = config_->cluster.on() && !recovered_->empty();
   for (const RuleUrl& url : config_->rule_urls) {
     NOWCALLS_RETURN_IF_ERROR(Claim(url.url, url.name_space));
     Result<std::unique_ptr<RemoteDocument>> remote = MakeRemoteDocument(*config_, url);
     if (!remote.ok()) return remote.status().WithContext("rules: " + url.url);
     UrlRules rules{.url = url, .remote = *std::move(remote)};
-    if (!HasRecovered(url.name_space, url.url)) {
+    if (!takes_over && !HasRecovered(url.name_space, url.url)) {
       Result<core::RuleSet> set = FetchFirst(&rules);
       if (!set.ok()) {
         return {set.status().code(),
