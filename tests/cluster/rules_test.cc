@@ -125,5 +125,25 @@ TEST_CASE("the end of a wait is asked for by another thread, or before it began"
   waits.join();
 }
 
+TEST_CASE("a takeover does not wait for a source that the ledger has no rules from") {
+  EtcdProcess rules;
+  Members members(2);
+  members.StartAll();
+  {
+    RpcClient client(members.address(0));
+    LoadRules(&client, {RuleJson(7, 70)});
+  }
+  ServerProcess& standby = members.member(1);
+  CHECK(standby.Terminate() == 0);
+  standby.options().arguments.push_back(RulesArgument(rules));  // It has no such key.
+  standby.StartWithoutWaiting();
+  REQUIRE(standby.LogHas(members.address(1) + " stands by: "));
+  members.member(0).Kill9();
+  REQUIRE(members.AwaitWriter(/*other=*/0) == 1);
+  CHECK(standby.LogHas("is not there: etcd has no such key"));
+  CommitTo(rules, cluster::Put(kKey, EtcdRules(20)));
+  AwaitLevelAt(members.address(1), 20);
+}
+
 }  // namespace
 }  // namespace nowcalls::testing
