@@ -98,6 +98,7 @@ bool SharedLog::LoseFrom(uint64_t number) {
     return false;
   }
   past_.clear();
+  ++losses_;
   const auto writer = etcd_.rows().find(txns_.keys().writer());
   lease_ = writer == etcd_.rows().end() ? 0 : writer->second.lease;
   lease_until_us_ = timeline_->now_us() + cluster::Lease::kTtlMs * kMs;

@@ -55,6 +55,8 @@ class SharedLog final : public SimLog {
   void EndLease();
   // etcd is as it was before it took batch `number`. False: that was too long ago.
   bool LoseFrom(uint64_t number);
+  // How often it was. Requests that were on their way then do not arrive.
+  int losses() const { return losses_; }
   void Heal() { healed_ = true; }
   // Up to where an append may trim; 0: not at all.
   uint64_t TrimTo() const { return trim_to_ ? trim_to_() : 0; }
@@ -67,6 +69,7 @@ class SharedLog final : public SimLog {
   const FaultPlan* const plan_;
   Prng prng_;
   bool healed_ = false;
+  int losses_ = 0;
   mutable testing::FakeEtcd etcd_;
   const cluster::ClaimedLog txns_{*cluster::Keys::Under("sim")};
   std::deque<testing::FakeEtcd> past_;  // If it may lose something.

@@ -101,7 +101,9 @@ void SimServer::Send(uint64_t number) {
     Hindered((kAnswerUsMax + world_.plan->commit_us_max) / kMs);
   }
   if (!request_lost) {
+    const int losses = world_.shared->losses();
     world_.timeline->After(way_us, [=, this, incarnation = incarnation_] {
+      if (world_.shared->losses() != losses) return;
       const cluster::TxnReply reply = world_.shared->Commit(txn);
       if (answer_lost) return;
       world_.timeline->After(back_us, [this, reply, number, incarnation] {
