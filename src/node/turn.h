@@ -81,8 +81,6 @@ class Turn {
   Phase phase() const { return phase_; }
   bool ending() const { return phase_ != Phase::kLeading; }
   bool engine_runs() const { return phase_ < Phase::kClosing; }
-  // REQUIRES: ending().
-  Instant end_began() const { return end_began_; }
 
  private:
   void Work(Instant now, bool hold);

@@ -256,7 +256,7 @@ void Server::OnSignal(int signal) {
     LogAt(Severity::kInfo, name + ": finishing what is in flight");
     return AskForEnd(name);
   }
-  if (Now() - turn_.end_began() < kSameSignalMs) return;
+  if (Now() - end_asked_ < kSameSignalMs) return;
   // Like kill -9: nothing acknowledged is lost.
   LogAt(Severity::kWarn, "second signal (" + name + "): exiting at once");
   ExitNow(kExitFailure);
@@ -297,6 +297,7 @@ void Server::OnConfigRead(const Result<Invocation>& read, bool asked) {
 // Also of a server that hands over: then it does not go on as a standby.
 void Server::AskForEnd(const std::string& why) {
   ended_.end_asked = true;
+  end_asked_ = Now();
   service_.Stopping();
   if (!turn_.ending()) Leave(why);
 }

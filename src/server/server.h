@@ -184,6 +184,7 @@ class Server final : public engine::Driver, private node::Io {
   ConfigWatch config_watch_;
 
   Ended ended_;
+  Instant end_asked_;        // When, with Ended::end_asked.
   std::string handover_by_;  // Who has asked for one; empty: nobody.
   bool left_out_ = false;    // Bytes, behind the claim.
   bool stopped_watching_ = false;

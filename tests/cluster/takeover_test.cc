@@ -105,6 +105,25 @@ TEST_CASE("a writer that stood still finds itself deposed, answers nobody, and s
   CHECK(NowCalls(&last, 1) == 1);
 }
 
+TEST_CASE("a writer that is ending when its lease is over without etcd ends in good order") {
+  Members members(2);
+  members.StartAll();
+  RpcClient alice = members.Connect(0, "alice");
+  LoadRules(&alice, kRules);
+  Acquire(&alice, 1, 3);
+  members.etcd().Signal(SIGSTOP);
+  alice.Send("acquire", {1, 1});  // Its batch waits for etcd, and the end for its batch.
+  SUBCASE("SIGTERM") { CHECK(members.member(0).Terminate() == 0); }
+  SUBCASE("a handover") {
+    alice.Send("handover", Json::array());
+    CHECK(members.member(0).LogHas("is deposed in term 1"));
+    CHECK(members.member(0).Running());
+  }
+  members.etcd().Signal(SIGCONT);
+  RpcClient again = members.Connect(members.AwaitWriter(), "alice");
+  CHECK(NowCalls(&again, 1) >= 3);
+}
+
 TEST_CASE("while etcd is away nobody serves, and everything goes on when it is back") {
   Members members(2);
   members.StartAll();

@@ -114,8 +114,9 @@ void Peers::SetCloseBy(engine::ConnectionId id, Instant when) {
   peer.close_by = when;
 }
 
+// Twice of a server that is deposed while it ends.
 void Peers::StopReading() {
-  ending_ = true;
+  if (std::exchange(ending_, true)) return;
   for (const auto& listener : listeners_) listener->Close();
   // Input in the kernel stays there; the clients see their connection close.
   for (const Peer& peer : peers_) {
