@@ -29,14 +29,7 @@ std::string RulesArgument(const EtcdProcess& etcd) {
 }
 
 void AwaitLevelAt(const std::string& address, int64_t level) {
-  REQUIRE_MESSAGE(PollUntil(kPatienceMs,
-                            [&] {
-                              RpcClient client(address);
-                              const Reply flow = client.Call("flow", Json::array({1}));
-                              return flow.ok() && flow.result.contains("level") &&
-                                     flow.result.at("level") == level;
-                            }),
-                  level);
+  REQUIRE_MESSAGE(ReachesLevel(address, 1, level), level);
 }
 
 struct EtcdRulesFixture {

@@ -1,8 +1,8 @@
 // nowcalls-etcd.so as members in this directory load it: the real client of etcd, and a writer's
 // faults that loops over clusters must find.
 //
-//   FAULTY_ETCD=unfenced  appends compare nothing, and the writer never takes its claim for over
-//   FAULTY_ETCD=hasty     appends are answered before they are sent
+//   FAULTY_ETCD=unfenced  Appends compare nothing. The writer never takes its claim for over.
+//   FAULTY_ETCD=hasty     Appends are answered before they are sent.
 //
 // An append that only left out the claim would still need a slot that is absent. As long as the
 // next writer's slots are not trimmed, that deposes an old writer as well.

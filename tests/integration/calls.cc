@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "support/poll_until.h"
 #include "support/server_process.h"
 
 namespace nowcalls::testing {
@@ -57,6 +58,13 @@ int64_t NowCalls(RpcClient* client, int64_t flow_id) {
 
 Json LoadRules(RpcClient* client, const Json& rules, const std::string& name_space) {
   return ResultOf(client, "rules_load", {name_space, RuleSet(rules)});
+}
+
+bool ReachesLevel(const std::string& address, int64_t flow_id, int64_t level) {
+  return PollUntil(kPatienceMs, [&] {
+    const Reply flow = RpcClient(address).Call("flow", Json::array({flow_id}));
+    return flow.ok() && flow.result.contains("level") && flow.result.at("level") == level;
+  });
 }
 
 std::vector<Json> ListAll(RpcClient* client, const std::string& method, const Json& params,

@@ -53,6 +53,8 @@ int64_t Release(RpcClient* client, uint64_t token_id);
 int64_t Keep(RpcClient* client, uint64_t token_id);
 int64_t NowCalls(RpcClient* client, int64_t flow_id);
 Json LoadRules(RpcClient* client, const Json& rules, const std::string& name_space = "default");
+// Whether the flow comes to have that level, after a while.
+bool ReachesLevel(const std::string& address, int64_t flow_id, int64_t level);
 
 // All rows of a listing (tokens, sessions, flows, rules_list), page by page. `params` are those in
 // front of limit and cursor.

@@ -30,10 +30,7 @@ class RuleFileFixture {
   std::string path() const { return dir.Sub("rules.json"); }
   void Write(const Json& rules) const { WriteStringToFile(path(), RuleSet(rules).dump()); }
   void AwaitLevel(int64_t flow_id, int64_t level) {
-    const bool seen = PollUntil(kPatienceMs, [&] {
-      const Reply flow = client.Call("flow", Json::array({flow_id}));
-      return flow.ok() && flow.result.contains("level") && flow.result.at("level") == level;
-    });
+    const bool seen = ReachesLevel(server.address(), flow_id, level);
     INFO(server.log());
     REQUIRE(seen);
   }

@@ -42,10 +42,7 @@ class RuleUrlFixture {
     client = RpcClient(server.address());
   }
   void AwaitLevel(int64_t level) {
-    const bool seen = PollUntil(kPatienceMs, [&] {
-      const Reply flow = client.Call("flow", Json::array({1}));
-      return flow.ok() && flow.result.contains("level") && flow.result.at("level") == level;
-    });
+    const bool seen = ReachesLevel(server.address(), 1, level);
     INFO(server.log());
     REQUIRE(seen);
   }

@@ -70,7 +70,8 @@ Status CheckCharacters(std::string_view url) {
   const auto fits = [](char c) { return c > ' ' && c < 0x7f; };
   if (std::all_of(url.begin(), url.end(), fits)) return Status::Ok();
   return Status::InvalidArgument(
-      "names a URL with a blank, or with what is not ASCII: write %20 and the like");
+      "names a URL with a blank, or with what is not ASCII: write %20 and the like for a web "
+      "server");
 }
 
 }  // namespace
