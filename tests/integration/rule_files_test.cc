@@ -29,7 +29,7 @@ class RuleFileFixture {
 
   std::string path() const { return dir.Sub("rules.json"); }
   void Write(const Json& rules) const { WriteStringToFile(path(), RuleSet(rules).dump()); }
-  void AwaitLevel(int64_t flow_id, int64_t level) {
+  void AwaitLevel(int64_t flow_id, int64_t level) const {
     const bool seen = ReachesLevel(server.address(), flow_id, level);
     INFO(server.log());
     REQUIRE(seen);

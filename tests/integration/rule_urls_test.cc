@@ -41,7 +41,7 @@ class RuleUrlFixture {
     server.Start();
     client = RpcClient(server.address());
   }
-  void AwaitLevel(int64_t level) {
+  void AwaitLevel(int64_t level) const {
     const bool seen = ReachesLevel(server.address(), 1, level);
     INFO(server.log());
     REQUIRE(seen);
