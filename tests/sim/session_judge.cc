@@ -201,6 +201,11 @@ void SessionJudge::KeepFailed(uint64_t token) {
   found->second.touched_ms = timeline_->now_ms();
 }
 
+void SessionJudge::ToldInVain(uint64_t token) {
+  const auto found = permits_.find(token);
+  if (found != permits_.end()) found->second.forgiven = true;
+}
+
 void SessionJudge::LostNoticed(uint64_t token, std::string_view reason) {
   const auto found = permits_.find(token);
   if (found == permits_.end()) return;

@@ -76,6 +76,8 @@ class SessionJudge {
   // `hold_ms`: none: the token has ended.
   void KeepAnswered(uint64_t token, std::optional<int64_t> hold_ms);
   void KeepFailed(uint64_t token);
+  // That the token has ended, by a writer whose lease ended early: it knows no token of the next.
+  void ToldInVain(uint64_t token);
   void LostNoticed(uint64_t token, std::string_view reason);
 
   // --- What stands. ---

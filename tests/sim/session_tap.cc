@@ -233,6 +233,7 @@ SessionTap::Asked SessionTap::Release(const wire::Envelope& envelope) {
     Say("released: " + std::string(TokenStatusName(*status)));
     world_.oracle->ReleaseAnswered(op, *status == TokenStatus::kReleaseOk);
     judge_->ReleaseAnswered(token);
+    if (world_.oracle->IsInVain(op)) judge_->ToldInVain(token);
   }};
 }
 
@@ -251,6 +252,7 @@ SessionTap::Asked SessionTap::Keep(const wire::Envelope& envelope) {
     Say("kept: " + std::string(TokenStatusName(reply->status)));
     world_.oracle->KeepAnswered(op, kept, hold_ms);
     judge_->KeepAnswered(token, kept ? std::optional(hold_ms) : std::nullopt);
+    if (!kept && world_.oracle->IsInVain(op)) judge_->ToldInVain(token);
   }};
 }
 
