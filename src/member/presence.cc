@@ -44,36 +44,42 @@ void Presence::Run() {
 
 // Whatever fails is done again in a second.
 void Presence::Tell(const cluster::MemberRecord& record) {
+  const Result<cluster::TxnReply> reply = Exchange(record);
+  if (reply.ok()) Hear(*reply);
+  // Also without etcd: the others grow silent.
+  std::vector<HeardMember> members;
+  for (const auto& [key, last] : heard_) {
+    if (last.record) members.push_back({*last.record, BoottimeMs() - last.at_ms});
+  }
+  calls_.members(members);
+  if (reply.ok() && record.leads) Compact(reply->revision);
+}
+
+Result<cluster::TxnReply> Presence::Exchange(const cluster::MemberRecord& record) {
   Result<cluster::LeaseTime> lease = lease_ ? etcd_->Renew(lease_->id) : etcd_->Grant(kTtlMs);
   if (lease.status().code() == StatusCode::kNotFound) lease_.reset();
-  if (!lease.ok()) return;
+  if (!lease.ok()) return lease.status();
   lease_ = *lease;
-  const std::string key = keys_->Member(record.member);
-  const Result<cluster::TxnReply> reply =
-      etcd_->Commit({.then = {cluster::Put(key, record.ToJson(), lease_->id),
-                              {.key = keys_->Member(""), .end = keys_->members_end()}}});
-  if (!reply.ok()) return;
-  Hear(*reply);
-  if (record.leads) Compact(reply->revision);
+  return etcd_->Commit(
+      {.then = {cluster::Put(keys_->Member(record.member), record.ToJson(), lease_->id),
+                {.key = keys_->Member(""), .end = keys_->members_end()}}});
 }
 
 void Presence::Hear(const cluster::TxnReply& reply) {
   const int64_t now_ms = BoottimeMs();
-  std::vector<HeardMember> members;
-  std::map<std::string, Seen> seen;
+  std::map<std::string, Heard> heard;
   for (const cluster::Row& row :
        reply.found.empty() ? std::vector<cluster::Row>() : reply.found[0]) {
     // Each report is another version of the key.
-    const auto before = seen_.find(row.key);
-    const bool is_old = before != seen_.end() && before->second.version == row.version;
-    const Seen now = is_old ? before->second : Seen{.version = row.version, .at_ms = now_ms};
-    seen.emplace(row.key, now);
-    Result<cluster::MemberRecord> member = cluster::MemberRecord::FromJson(row.value);
+    const auto before = heard_.find(row.key);
+    const bool is_old = before != heard_.end() && before->second.version == row.version;
+    Heard now{.version = row.version, .at_ms = is_old ? before->second.at_ms : now_ms};
     // A record of a version to come is passed over, as one that is absent.
-    if (member.ok()) members.push_back({*std::move(member), now_ms - now.at_ms});
+    Result<cluster::MemberRecord> member = cluster::MemberRecord::FromJson(row.value);
+    if (member.ok()) now.record = *std::move(member);
+    heard.emplace(row.key, std::move(now));
   }
-  seen_ = std::move(seen);
-  calls_.members(members);
+  heard_ = std::move(heard);
 }
 
 void Presence::Compact(int64_t revision) {

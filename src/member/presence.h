@@ -34,7 +34,8 @@ class Presence {
   struct Calls {
     // What this member says of itself now. nullopt: nothing yet.
     std::function<std::optional<cluster::MemberRecord>()> record;
-    // What the live members say, this one too, in the order of their names.
+    // What the live members say, this one too, in the order of their names. Without etcd: those
+    // that it named last.
     std::function<void(const std::vector<HeardMember>&)> members;
   };
 
@@ -48,18 +49,20 @@ class Presence {
  private:
   void Run();
   void Tell(const cluster::MemberRecord& record);
+  Result<cluster::TxnReply> Exchange(const cluster::MemberRecord& record);
   void Hear(const cluster::TxnReply& reply);
   void Compact(int64_t revision);
 
   cluster::Etcd* const etcd_;
   const cluster::Keys* const keys_;
   const Calls calls_;
-  // Of a key: which of its versions was seen last, and when it was seen first.
-  struct Seen {
+  // Of a key: which of its versions was seen last, when it was seen first, and what it says.
+  struct Heard {
     int64_t version = 0;
     int64_t at_ms = 0;
+    std::optional<cluster::MemberRecord> record{};
   };
-  std::map<std::string, Seen> seen_;  // The thread's, as are the next three.
+  std::map<std::string, Heard> heard_;  // The thread's, as are the next three.
   std::optional<cluster::LeaseTime> lease_;
   int64_t revision_ = 0;  // As of looked_ms_.
   int64_t looked_ms_ = 0;

@@ -79,6 +79,9 @@ TEST_CASE("a member that says nothing new is silent, though its lease lives") {
   CHECK(own_silent_ms == 0);
   REQUIRE(etcd.Commit(speak).ok());
   CHECK(PollUntil(kPatienceMs, [&] { return silent_ms == 0; }));
+  // Without etcd nobody is heard, and the figures say so.
+  etcd.SetAway(true);
+  CHECK(PollUntil(kPatienceMs, [&] { return silent_ms > 0 && own_silent_ms > 0; }));
 }
 
 }  // namespace
