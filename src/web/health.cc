@@ -20,14 +20,15 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
   if (late_ms > kHungMsMax) {
     problems->push_back("the serving loop has stood still for " + std::to_string(late_ms) + " ms");
   }
+  const uint64_t term = board.cluster_term.load(std::memory_order_relaxed);
   if (commit_ms > kHungMsMax) {
     problems->push_back("a commit has not ended for " + std::to_string(commit_ms) +
-                        " ms: look at the ledger's disk");
+                        " ms: look at " + (term > 0 ? "etcd" : "the ledger's disk"));
   }
   Json facts = {{"phase", Board::PhaseName(phase)},
                 {"loop_late_ms", late_ms},
                 {"commit_under_way_ms", commit_ms}};
-  if (const uint64_t term = board.cluster_term.load(std::memory_order_relaxed); term > 0) {
+  if (term > 0) {
     facts["role"] = IsWriter(board) ? "writer" : "standby";
     facts["term"] = term;
     facts["lag_batches"] = board.cluster_lag.load(std::memory_order_relaxed);

@@ -49,6 +49,13 @@ TEST_CASE("a loop that stands still, and a commit that hangs, are told") {
   board.commit_since_ms = kNow;
   CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 503);
   CHECK(AnswerReady(board, kNow + kHungMsMax + 1).status == 503);
+  const auto where = [&] {
+    return BodyOf(AnswerHealth(board, kNow + kHungMsMax + 1))["problems"][0].get<std::string>();
+  };
+  CHECK(where().ends_with("look at the ledger's disk"));
+  board.cluster_term = 1;
+  CHECK(where().ends_with("look at etcd"));
+  board.cluster_term = 0;
   board.commit_since_ms = 0;
   CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 200);
 }
