@@ -79,6 +79,7 @@ struct Board {
   // Of a member of a cluster; a term of 0: this server is none.
   std::atomic<uint64_t> cluster_term{0};       // Of the last writer that it knows of.
   std::atomic<uint64_t> cluster_lag{0};        // Batches that the log has and its tables lack.
+  std::atomic<bool> cluster_follows{false};    // A standby's last look at the log succeeded.
   std::atomic<uint64_t> cluster_members{0};    // Those that live.
   std::atomic<uint64_t> cluster_log_bytes{0};  // While it writes.
   std::atomic<uint64_t> cluster_log_bytes_max{0};

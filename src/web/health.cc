@@ -1,6 +1,8 @@
 #include "web/health.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 namespace nowcalls::web {
 namespace {
@@ -36,6 +38,16 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
   return facts;
 }
 
+// Nothing: it could take over now.
+std::optional<std::string> WhyNoTakeover(const Board& board) {
+  if (!board.cluster_follows.load(std::memory_order_relaxed)) {
+    return "it does not follow the cluster's log: etcd does not answer, or it takes a copy";
+  }
+  const uint64_t lag = board.cluster_lag.load(std::memory_order_relaxed);
+  if (lag <= kReadyLagMax) return std::nullopt;
+  return "it lacks " + std::to_string(lag) + " batches of the cluster's log";
+}
+
 Response Told(const Json& facts, const Json& problems) {
   Json body = {{"status", problems.empty() ? "ok" : "failing"}, {"problems", problems}};
   body.update(facts);
@@ -53,12 +65,18 @@ Response AnswerHealth(const Board& board, int64_t now_ms) {
   return Told(facts, problems);
 }
 
-Response AnswerReady(const Board& board, int64_t now_ms) {
+Response AnswerReady(const Board& board, int64_t now_ms, bool standby_ok) {
   Json problems = Json::array();
   const Json facts = Facts(board, now_ms, &problems);
   switch (board.phase.load(std::memory_order_acquire)) {
     case Board::Phase::kLoading: problems.push_back("the ledger is being loaded"); break;
-    case Board::Phase::kStandby: problems.push_back("another member of the cluster serves"); break;
+    case Board::Phase::kStandby:
+      if (!standby_ok) {
+        problems.push_back("another member of the cluster serves");
+      } else if (const auto why = WhyNoTakeover(board)) {
+        problems.push_back(*why);
+      }
+      break;
     case Board::Phase::kServing: break;
     case Board::Phase::kEnding: problems.push_back("the server ends"); break;
   }

@@ -16,8 +16,12 @@ inline constexpr int64_t kHungMsMax = 10'000;
 // BoottimeMs, here and below.
 Response AnswerHealth(const Board& board, int64_t now_ms);
 
-// 200 while healthy and serving, also on a low disk: clients must release and keep.
-Response AnswerReady(const Board& board, int64_t now_ms);
+// Further from the log's end, a standby's takeover takes a while.
+inline constexpr uint64_t kReadyLagMax = 256;
+
+// 200 while healthy and serving, also on a low disk: clients must release and keep. With
+// `standby_ok` also on a standby that could take over: Kubernetes ends no pod before that.
+Response AnswerReady(const Board& board, int64_t now_ms, bool standby_ok = false);
 
 }  // namespace nowcalls::web
 

@@ -70,8 +70,8 @@ void Web::Announce(uint16_t token_port) {
 }
 
 Response Web::Probe(const Request& request) const {
-  return request.path == "/readyz" ? AnswerReady(*board_, BoottimeMs())
-                                   : AnswerHealth(*board_, BoottimeMs());
+  if (request.path != "/readyz") return AnswerHealth(*board_, BoottimeMs());
+  return AnswerReady(*board_, BoottimeMs(), /*standby_ok=*/request.Query("standby") == "ok");
 }
 
 Response Web::Answer(const Request& request) {

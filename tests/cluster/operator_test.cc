@@ -186,6 +186,22 @@ TEST_CASE("the page of each member is live, and shows the cluster") {
   CHECK(PollUntil(kPatienceMs, [&] { return server(1).at("number") > standby.at("number"); }));
 }
 
+TEST_CASE("a standby is ready for a probe with standby=ok while it follows the log") {
+  Members members(2, {"--http", "127.0.0.1:0"});
+  members.StartAll();
+  AwaitAll(members);
+  const auto status = [&](size_t number, const std::string& path) {
+    return Json::parse(Ask(&members.member(number), path)).at("status");
+  };
+  CHECK(status(0, "/readyz") == "ok");
+  CHECK(status(0, "/readyz?standby=ok") == "ok");
+  CHECK(status(1, "/readyz") == "failing");
+  CHECK(PollUntil(kPatienceMs, [&] { return status(1, "/readyz?standby=ok") == "ok"; }));
+  members.etcd().Kill();
+  CHECK(PollUntil(kPatienceMs, [&] { return status(1, "/readyz?standby=ok") == "failing"; }));
+  CHECK(status(1, "/healthz") == "ok");
+}
+
 TEST_CASE("a writer that was deposed during a commit does not tell of a commit that hangs") {
   // By the commit thread, which leaves the loop its look at the claim.
   Members members(2, {"--http", "127.0.0.1:0", "--commit-inline-records-max", "0"});

@@ -275,7 +275,9 @@ Status MemberLife::CloseTables() {
 
 // nullopt: the end was asked for.
 Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
-  premises_->board()->phase.store(web::Board::Phase::kStandby, std::memory_order_release);
+  web::Board* const board = premises_->board();
+  board->cluster_follows = false;
+  board->phase.store(web::Board::Phase::kStandby, std::memory_order_release);
   ServiceManager service;
   service.Ready();
   while (!StandbySignals::end_asked()) {
@@ -286,6 +288,9 @@ Result<std::optional<member::FreshClaim>> MemberLife::StandBy() {
       NoteEtcd(Status::Ok());
       NoteMember(follower_->identity());
       ShowPlace();
+    }
+    board->cluster_follows = claim.ok();
+    if (claim.ok()) {
       if (*claim) return claim;
       TellWriter();
     } else if (follower_->needs() == member::Part::kEnter) {

@@ -77,4 +77,26 @@ TEST_CASE("a member of a cluster tells its role, and is ready as the writer alon
   CHECK(AnswerReady(board, kNow).status == 200);
 }
 
+TEST_CASE("a standby that could take over is ready for who asks with standby=ok") {
+  Board board;
+  const auto ready = [&board] { return AnswerReady(board, kNow, /*standby_ok=*/true); };
+  CHECK(ready().status == 503);  // It loads.
+  board.phase = Board::Phase::kStandby;
+  board.cluster_term = 7;
+  CHECK(ready().status == 503);
+  CHECK(BodyOf(ready())["problems"] ==
+        Json::array({"it does not follow the cluster's log: etcd does not answer, or it takes a "
+                     "copy"}));
+  board.cluster_follows = true;
+  board.cluster_lag = kReadyLagMax;
+  CHECK(ready().status == 200);
+  CHECK(AnswerReady(board, kNow).status == 503);
+  board.cluster_lag = kReadyLagMax + 1;
+  CHECK(BodyOf(ready())["problems"] == Json::array({"it lacks 257 batches of the cluster's log"}));
+  board.phase = Board::Phase::kServing;
+  CHECK(ready().status == 200);
+  board.phase = Board::Phase::kEnding;
+  CHECK(ready().status == 503);
+}
+
 }  // namespace nowcalls::web
