@@ -47,14 +47,21 @@ def build(kustomization: Object, directory: str, objects: List[Object]) -> List[
     if unknown:
         raise ValueError(f"{directory}: kustomize.py does not know {sorted(unknown)}")
     for resource in kustomization.get("resources", []):
-        path = os.path.join(directory, resource)
+        path = os.path.normpath(os.path.join(directory, resource))
         objects = objects + (_of_directory(path, []) if os.path.isdir(path) else documents(path))
     for generator in kustomization.get("configMapGenerator", []):
-        objects = objects + [_config_map(directory, generator)]
+        made = _config_map(directory, generator)
+        if generator.get("behavior") == "merge":
+            _patch(objects, [made], None)
+        else:
+            objects = objects + [made]
     for component in kustomization.get("components", []):
-        objects = _of_directory(os.path.join(directory, component), objects)
+        path = os.path.normpath(os.path.join(directory, component))
+        objects = _of_directory(path, objects)
     for patch in kustomization.get("patches", []):
-        _patch(objects, documents(os.path.join(directory, patch["path"])), patch.get("target"))
+        inline = [yaml.safe_load(patch["patch"])] if "patch" in patch else None
+        parts = inline or documents(os.path.join(directory, patch["path"]))
+        _patch(objects, parts, patch.get("target"))
     for image in kustomization.get("images", []):
         _set_image(objects, image)
     namespace = kustomization.get("namespace")
@@ -82,7 +89,8 @@ def _patch(objects: List[Object], patch: List[Any], target: Any) -> None:
             _merge(thing, part)
         return
     for thing in objects:
-        if thing["kind"] == target["kind"] and thing["metadata"]["name"] == target["name"]:
+        name = thing["metadata"]["name"]
+        if thing["kind"] == target["kind"] and name == target.get("name", name):
             for operation in patch[0]:
                 _operate(thing, operation)
 
@@ -133,5 +141,5 @@ def _set_image(objects: List[Object], image: Object) -> None:
     for thing in objects:
         template = thing.get("spec", {}).get("template", {})
         for container in template.get("spec", {}).get("containers", []):
-            if container["image"] == image["name"]:
+            if container["image"].rpartition(":")[0] == image["name"]:
                 container["image"] = f"{image['newName']}:{image['newTag']}"
