@@ -42,7 +42,7 @@ class ServedTest(unittest.TestCase):
         return pod
 
     def client(self, address: str, **arguments: Any) -> nowcalls.Client:
-        client = nowcalls.Client(address, client_id="test", **arguments)
+        client = nowcalls.Client(address, client_id="test", fallback="fail", **arguments)
         self.addCleanup(client.close)
         return client
 
