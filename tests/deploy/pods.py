@@ -114,7 +114,7 @@ class Pod:
             self._process = subprocess.Popen(
                 self._command, env=self.environment, stdout=log, stderr=log
             )
-        if not poll_until(lambda: self._http() is not None):
+        if not poll_until(lambda: self._http_address() is not None):
             raise AssertionError("the server did not start:\n" + self.log())
 
     def await_serving(self) -> None:
@@ -132,15 +132,19 @@ class Pod:
         lines = [json.loads(line) for line in self.log().splitlines()]
         return [line["msg"] for line in lines if line["level"] not in ("debug", "info")]
 
-    def _http(self) -> Optional[Tuple[str, int]]:
+    def _http_address(self) -> Optional[Tuple[str, int]]:
         found = re.search(r"health on https?://([\d.]+):(\d+)/", self.log())
         return (found[1], int(found[2])) if found else None
 
+    @property
+    def http(self) -> Tuple[str, int]:
+        address = self._http_address()
+        assert address is not None
+        return address
+
     def ask(self, path: str, host: str = "localhost") -> int:
         """The status, by plain HTTP."""
-        address = self._http()
-        assert address is not None
-        connection = http.client.HTTPConnection(*address, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection(*self.http, timeout=PATIENCE_S)
         try:
             connection.request("GET", path, headers={"Host": host})
             return connection.getresponse().status

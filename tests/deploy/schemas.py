@@ -16,6 +16,7 @@ API_MODELS = {
     ("v1", "Namespace"): "V1Namespace",
     ("v1", "Service"): "V1Service",
     ("v1", "ServiceAccount"): "V1ServiceAccount",
+    ("apps/v1", "Deployment"): "V1Deployment",
     ("apps/v1", "StatefulSet"): "V1StatefulSet",
     ("batch/v1", "Job"): "V1Job",
     ("networking.k8s.io/v1", "NetworkPolicy"): "V1NetworkPolicy",

@@ -47,7 +47,7 @@ def real_kustomize() -> List[str]:
 
 
 def without_hash(text: str) -> str:
-    return re.sub(r"(name: nowcalls-config)-[a-z0-9]{10}\b", r"\1", text)
+    return re.sub(r"(name: nowcalls-(?:config|writer))-[a-z0-9]{10}\b", r"\1", text)
 
 
 class RenderTest(unittest.TestCase):
@@ -205,7 +205,12 @@ class AgreementTest(unittest.TestCase):
         overlay.find("ServiceAccount")
 
     def test_the_pod_keeps_the_restricted_standard(self) -> None:
-        pods = [(name, Overlay(name).pod) for name in OVERLAYS]
+        pods = [
+            (name, thing["spec"]["template"]["spec"])
+            for name in OVERLAYS
+            for thing in Overlay(name).objects
+            if thing["kind"] in ("Deployment", "StatefulSet")
+        ]
         pods += [(job, kustomize.documents(job)[0]["spec"]["template"]["spec"]) for job in JOBS]
         for name, pod in pods:
             with self.subTest(name):
@@ -260,6 +265,34 @@ class AgreementTest(unittest.TestCase):
         # Behind one address two of three connections would be refused.
         (port,) = overlay.find("Service")["spec"]["ports"]
         self.assertEqual(port["name"], "http")
+
+    def test_the_proxy_asks_each_member_at_the_ports_that_it_has(self) -> None:
+        overlay = Overlay("sentinel")
+        server = overlay.find("StatefulSet")
+        text = overlay.config_map("nowcalls-writer")["haproxy.cfg"]
+        members = [f"nowcalls-{number}" for number in range(server["spec"]["replicas"])]
+        self.assertEqual(re.findall(r"^  server (\S+) \"\1\.", text, re.MULTILINE), members)
+        names = set(re.findall(r'"nowcalls-\d\.([^"]+)"', text))
+        self.assertEqual(names, {"nowcalls-members.${POD_NAMESPACE}.svc.cluster.local:18730"})
+        self.assertIn("option httpchk GET /readyz\n", text)
+        ports = {port["name"]: port["containerPort"] for port in overlay.container["ports"]}
+        self.assertIn(f" check port {ports['http']} ", text)
+        proxy = overlay.find("Deployment", "nowcalls-writer")["spec"]["template"]
+        (container,) = proxy["spec"]["containers"]
+        own = {port["name"]: port["containerPort"] for port in container["ports"]}
+        self.assertEqual(re.findall(r"bind :(\d+)", text), [str(port) for port in own.values()])
+        for name in ("readinessProbe", "livenessProbe"):
+            probe = container[name]["httpGet"]
+            self.assertIn(probe["port"], own)
+            self.assertIn(f"monitor-uri {probe['path']}\n", text)
+        (port,) = overlay.find("Service", "nowcalls-writer")["spec"]["ports"]
+        self.assertEqual(own[port["targetPort"]], port["port"])
+        (mount,) = container["volumeMounts"]
+        self.assertEqual(container["args"][-1], mount["mountPath"] + "/haproxy.cfg")
+        # The members let it in.
+        ingress = overlay.find("NetworkPolicy")["spec"]["ingress"]
+        peers = [rule["from"][0].get("podSelector", {}).get("matchLabels") for rule in ingress]
+        self.assertIn(proxy["metadata"]["labels"], peers)
 
     @of_each_overlay
     def test_no_service_sets_a_variable_that_looks_like_a_setting(self, overlay: Overlay) -> None:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 from typing import Any, Dict, List
 from unittest import mock
 
@@ -20,6 +21,7 @@ from manifests import ETC, JOBS, LEDGER_MOUNT, OVERLAYS, Overlay
 from pods import Pod, free_port, publish
 from support import BIN_DIR, poll_until, rule
 
+HAPROXY = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
 FLOW = 1  # Of base/rules/default.json.
 NAMES = "DNS:nowcalls,DNS:nowcalls-members,DNS:*.nowcalls-members.nowcalls.svc,IP:127.0.0.1"
 
@@ -174,20 +176,25 @@ class ClusterTest(ServedTest):
         self.addCleanup(process.kill)
         return at
 
-    def test_a_standby_is_ready_and_one_name_of_all_members_leads_to_the_writer(self) -> None:
-        overlay = Overlay("cluster")
-        hosts = ["127.0.0.1", "127.0.0.2"]
-        port = free_port(*hosts)
+    def two(self, overlay: Overlay, hosts: List[str], port: int) -> List[Pod]:
+        """The first one writes."""
         prefix = re.sub(r"^etcd://[^/]*", "", overlay.environment["NOWCALLS_CLUSTER"])
         cluster = f"etcd://{self.etcd()}{prefix}"
         members: List[Pod] = []
         for host in hosts:
             here = {"NOWCALLS_CLUSTER": cluster, "NOWCALLS_CLUSTER_ADVERTISE": f"{host}:{port}"}
             members.append(self.pod(overlay, listen=f"{host}:{port}", environment=here))
+            members[-1].start()
+            if len(members) == 1:
+                members[0].await_serving()
+        return members
+
+    def test_a_standby_is_ready_and_one_name_of_all_members_leads_to_the_writer(self) -> None:
+        overlay = Overlay("cluster")
+        hosts = ["127.0.0.1", "127.0.0.2"]
+        port = free_port(*hosts)
+        members = self.two(overlay, hosts, port)
         writer, standby = members
-        writer.start()
-        writer.await_serving()
-        standby.start()
         for member in members:
             self.answered(member, overlay)
         self.assertEqual([member.ask("/readyz") for member in members], [200, 503])
@@ -209,6 +216,49 @@ class ClusterTest(ServedTest):
             permit.release()
             client.acquire(FLOW).release()
         self.assertEqual(standby.ask("/readyz"), 200)
+
+    @unittest.skipIf(HAPROXY is None, "skipped: Debian's haproxy is not installed")
+    def test_the_proxy_leads_to_the_writer_and_follows_it(self) -> None:
+        overlay = Overlay("sentinel")
+        hosts = ["127.0.0.1", "127.0.0.2"]
+        port, front, health = free_port(*hosts), free_port(hosts[0]), free_port(hosts[0])
+        writer, standby = members = self.two(overlay, hosts, port)
+        text = overlay.config_map("nowcalls-writer")["haproxy.cfg"]
+        text = re.sub(r"^resolvers .*?\n\n", "", text, flags=re.DOTALL | re.MULTILINE)
+        text = text.replace(" resolvers kubernetes init-addr none", " weight 1").replace("check port 18731", "check")
+        text = text.replace("bind :18730", f"bind 127.0.0.1:{front}")
+        text = text.replace("bind :18732", f"bind 127.0.0.1:{health}")
+        text = re.sub(r"^  server nowcalls-2 .*\n", "", text, flags=re.MULTILINE)
+        for number, (host, member) in enumerate(zip(hosts, members)):
+            (name,) = re.findall(rf'"nowcalls-{number}\.[^"]*"', text)
+            at = f"{host}:{port} port {member.http[1]} addr {member.http[0]}"
+            text = text.replace(name, at)
+        file = writer.here("/haproxy.cfg")
+        with open(file, "w") as out:
+            out.write(text)
+        with open(writer.here("/haproxy.log"), "w") as log:
+            proxy = subprocess.Popen([HAPROXY, "-db", "-f", file], stdout=log, stderr=log)
+        self.addCleanup(proxy.wait)
+        self.addCleanup(proxy.kill)
+
+        def serves() -> bool:
+            client = nowcalls.Client(f"127.0.0.1:{front}", client_id="probe", fallback="fail")
+            with client:
+                try:
+                    client.acquire(FLOW).release()
+                    return True
+                except nowcalls.Unavailable:
+                    return False
+
+        down = poll_until(lambda: "nowcalls-1 is DOWN" in text_of(log.name))
+        self.assertTrue(down, text_of(log.name) + text_of(file))
+        for _ in range(6):
+            self.assertTrue(serves())
+        with urllib.request.urlopen(f"http://127.0.0.1:{health}/healthz") as answer:
+            self.assertEqual(answer.status, 200)
+        self.assertEqual(writer.terminate(), 0)
+        standby.await_serving()
+        self.assertTrue(poll_until(serves))
 
 
 if __name__ == "__main__":
