@@ -225,7 +225,8 @@ class ClusterTest(ServedTest):
         writer, standby = members = self.two(overlay, hosts, port)
         text = overlay.config_map("nowcalls-writer")["haproxy.cfg"]
         text = re.sub(r"^resolvers .*?\n\n", "", text, flags=re.DOTALL | re.MULTILINE)
-        text = text.replace(" resolvers kubernetes init-addr none", " weight 1").replace("check port 18731", "check")
+        text = text.replace(" resolvers kubernetes init-addr none", " weight 1")
+        text = text.replace("check port 18731", "check")
         text = text.replace("bind :18730", f"bind 127.0.0.1:{front}")
         text = text.replace("bind :18732", f"bind 127.0.0.1:{health}")
         text = re.sub(r"^  server nowcalls-2 .*\n", "", text, flags=re.MULTILINE)
