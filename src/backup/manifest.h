@@ -18,7 +18,7 @@ namespace nowcalls::backup {
 inline constexpr int kManifestVersion = 1;
 
 struct Manifest {
-  std::string made_by;       // "nowcalls-server 0.1.0".
+  std::string made_by;       // "nowcalls-server 1.0.0".
   int64_t made_wall_ms = 0;  // Begin of the backup: later acknowledged batches are missing.
   uint64_t batch_number = 0;
   uint64_t tokens = 0;

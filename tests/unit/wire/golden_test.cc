@@ -424,7 +424,7 @@ TEST_CASE("the server's replies are the golden bytes") {
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
     CheckBytes(Replies(), name, encode);
   };
-  check("hello", [](Out* o) { EncodeHello(1, {"0.1.0", 12, 1, 0}, o); });
+  check("hello", [](Out* o) { EncodeHello(1, {"1.0.0", 12, 1, 0}, o); });
   check("ping", [](Out* o) { EncodePing(2, 1'700'000'000'123, o); });
   check("acquire_ok", [](Out* o) { EncodeAcquire(3, Granted(), o); });
   check("acquire_terms", [](Out* o) {
@@ -474,7 +474,7 @@ TEST_CASE("the server's replies are the golden bytes") {
 TEST_CASE("a client reads the golden answers to calls") {
   const Result<HelloReply> hello = DecodeHelloReply(ResultOf("hello"));
   REQUIRE(hello.ok());
-  CHECK(hello->server_version == "0.1.0");
+  CHECK(hello->server_version == "1.0.0");
   CHECK(hello->session == 12);
   CHECK(hello->sessions_online == 1);
   CHECK(hello->resumed_tokens == 0);
