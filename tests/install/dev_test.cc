@@ -29,6 +29,8 @@ TEST_CASE("help of tools/dev installs and builds nothing") {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--help"},
                                              {"run", "--help"},
+                                             {"run", "--listen", "[::1]:1", "--help"},
+                                             {"install", "--help"},
                                              {"test", "-h"},
                                              {"check", "--help"},
                                              {"crash", "--help"}}) {
@@ -40,8 +42,13 @@ TEST_CASE("help of tools/dev installs and builds nothing") {
 }
 
 TEST_CASE("a word that tools/dev does not know is refused before anything is installed") {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"foo"}, {"check", "--foo"}, {"test", "--foo"}, {"build", "foo"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"foo"},
+                                             {"check", "--foo"},
+                                             {"test", "--foo"},
+                                             {"build", "foo"},
+                                             {"build", "--programs", "foo"},
+                                             {"install", "foo"}}) {
     CAPTURE(words.front());
     const Finished refused = RunDev(words);
     CHECK(refused.exit_code == 64);

@@ -117,7 +117,9 @@ TEST_CASE("programs and documents are installed, and what is left to do is said"
   const Finished installed = RunProgram(
       {"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", dir.Sub("prefix")}, {}, kBuildMsMax);
   REQUIRE(installed.exit_code == 0);
-  CHECK(Contains(installed.out, "ldconfig"));
+  const std::string lib = dir.Sub("prefix/lib");
+  CHECK(Contains(installed.err, "The linker does not search " + lib));
+  CHECK(Contains(installed.err, "echo " + lib + " >/etc/ld.so.conf.d/nowcalls.conf && ldconfig"));
   for (const std::string program :
        {"nowcalls", "nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
     const Finished done = RunProgram({dir.Sub("prefix/bin/") + program, "--version"});

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "integration/calls.h"
+#include "ledger/entities.h"
 #include "support/admin.h"
 #include "support/server_process.h"
+#include "test_paths.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -104,26 +106,37 @@ class LedgerFixture {
   TestServer server;
 };
 
-TEST_CASE_FIXTURE(LedgerFixture, "a ledger of another format version is refused, by all programs") {
-  {
+// upgrading.md quotes the message and the exit code.
+TEST_CASE_FIXTURE(LedgerFixture, "a newer ledger is refused by all programs, and left as it was") {
+  const auto set_version = [&](uint32_t version) {
     RawLedger raw(server.data_dir());
     std::string value;
     REQUIRE(raw.db()->Get({}, raw.Family("default"), "format", &value).ok());
-    value[3] = 99;  // The version is the first four bytes, big-endian.
+    value[3] = static_cast<char>(version);  // The last of the first four bytes, big-endian.
     REQUIRE(raw.db()->Put({}, raw.Family("default"), "format", value).ok());
-  }
+  };
+  const Finished before = RunAdmin(offline(), {"dump", "--format", "jsonl"});
+  set_version(ledger::kFormatVersion + 1);
+  const std::string message =
+      "the ledger has format version " + std::to_string(ledger::kFormatVersion + 1) +
+      ", this program reads only versions 1 to " + std::to_string(ledger::kFormatVersion) +
+      ": run the nowcalls release that wrote it, or choose another data directory";
+  const std::string page = ReadFileToString(NOWCALLS_SOURCE_DIR "/tools/manual/upgrading.md");
+  CHECK(Contains(page, message));
   std::string log;
   CHECK(ServerExit(&log) == 65);
-  CAPTURE(log);
-  CHECK(Contains(log, "99"));
-  CHECK(Contains(log, "format"));
+  CHECK_MESSAGE(Contains(log, message), log);
   for (const char* command : {"dump", "stat", "verify"}) {
     const Finished finished = RunAdmin(offline(), {command});
-    CAPTURE(finished.err);
     CHECK(finished.exit_code == 65);
-    CHECK(Contains(finished.err, "99"));
+    CHECK_MESSAGE(Contains(finished.err, message), finished.err);
     CHECK(finished.out.empty());
   }
+  set_version(ledger::kFormatVersion);
+  const Finished after = RunAdmin(offline(), {"dump", "--format", "jsonl"});
+  CHECK(after.exit_code == 0);
+  CHECK(after.out == before.out);
+  CHECK(ServerExit(&log) == 0);
 }
 
 TEST_CASE_FIXTURE(LedgerFixture, "a damaged data file is refused and named") {
