@@ -122,7 +122,8 @@ TEST_CASE_FIXTURE(LedgerFixture, "a newer ledger is refused by all programs, and
       ", this program reads only versions 1 to " + std::to_string(ledger::kFormatVersion) +
       ": run the nowcalls release that wrote it, or choose another data directory";
   const std::string page = ReadFileToString(NOWCALLS_SOURCE_DIR "/tools/manual/upgrading.md");
-  CHECK(Contains(page, message));
+  const std::string begin = message.substr(0, message.find(": run"));
+  CHECK(Contains(page, "    " + begin + ": run the\n    nowcalls release that wrote it"));
   std::string log;
   CHECK(ServerExit(&log) == 65);
   CHECK_MESSAGE(Contains(log, message), log);

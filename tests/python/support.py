@@ -53,12 +53,20 @@ def rule_of_keys(flow_id: int, count: float, **config: Any) -> Dict[str, Any]:
 class Server:
     """A real server with a ledger of its own, on a free port that it keeps over restarts."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(
+        self, *arguments: str, bin_dir: str = BIN_DIR, data_dir: Optional[str] = None
+    ) -> None:
         self._dir = tempfile.mkdtemp(prefix="nowcalls-python-")
+        self._bin_dir = bin_dir
+        self._data_dir = data_dir or os.path.join(self._dir, "data")
         self._arguments = arguments
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._port = 0
         self.start()
+
+    @property
+    def port(self) -> int:
+        return self._port
 
     @property
     def address(self) -> str:
@@ -71,9 +79,9 @@ class Server:
         with open(os.path.join(self._dir, "log"), "ab") as log:
             self._process = subprocess.Popen(
                 [
-                    os.path.join(BIN_DIR, "nowcalls-server"),
+                    os.path.join(self._bin_dir, "nowcalls-server"),
                     *("--listen", self.address, "--port-file", port_file),
-                    *("--data-dir", os.path.join(self._dir, "data")),
+                    *("--data-dir", self._data_dir),
                     *self._arguments,
                 ],
                 stdout=log,
