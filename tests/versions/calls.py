@@ -95,7 +95,8 @@ def groups(client: nowcalls.Client) -> None:
         [(TOKENS, 2), (VALUES, 1, "group"), nowcalls.rate(RATES_OF_VALUES, 1, "group")]
     )
     expect([permit is None for permit in group], [False, False, True])
-    expect(refused_by(lambda: client.acquire_all([(VALUES, 1, "other"), (TOKENS, 3)])), "over_level")
+    both = [(VALUES, 1, "other"), (TOKENS, 3)]
+    expect(refused_by(lambda: client.acquire_all(both)), "over_level")
     for permit in group[:2]:
         expect(permit.release(), True)
 

@@ -5,10 +5,10 @@
 Those of formats before a release are of the last commit with the format: 3575284f, f6774524 and
 d9a3990c for the formats 1, 2 and 3.
 
-The ledger has tokens, sessions, rules and history of every kind that the server's format knows, some
-in data files and some in logs only. NAME.json has the rows of the server's listings just before the
-kill. Holds last 60 days, and the server runs under a boot id of its own. So each start is one after
-a reboot, which counts an hour at most.
+The ledger has tokens, sessions, rules and history of every kind that the server's format knows,
+some in data files and some in logs only. NAME.json has the rows of the server's listings just
+before the kill. Holds last 60 days, and the server runs under a boot id of its own. So each start
+is one after a reboot, which counts an hour at most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ledgers of all formats, made by servers of their time (keep_ledger.py), are served by this one."""
+"""Ledgers of all formats, made by servers of their time (keep_ledger.py), are served today."""
 
 from __future__ import annotations
 
