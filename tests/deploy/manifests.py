@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Dict, List
 
 import kustomize
@@ -18,6 +19,9 @@ LEDGER_MOUNT = "/var/lib/nowcalls"
 ETC = "/etc/nowcalls"
 
 Object = Dict[str, Any]
+
+with open(os.path.join(ROOT, "CMakeLists.txt")) as file:
+    (VERSION,) = re.findall(r"^project\(nowcalls VERSION ([\d.]+) ", file.read(), re.MULTILINE)
 
 
 def overlay_dir(name: str) -> str:

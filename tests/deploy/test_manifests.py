@@ -19,6 +19,7 @@ from manifests import (
     LEDGER_MOUNT,
     OVERLAYS,
     ROOT,
+    VERSION,
     Object,
     Overlay,
     bytes_of,
@@ -227,6 +228,13 @@ class AgreementTest(unittest.TestCase):
                 for volume in pod["volumes"]:
                     kinds = {"configMap", "secret", "persistentVolumeClaim"}
                     self.assertEqual(len(kinds & set(volume)), 1)
+
+    def test_the_image_is_that_of_this_version(self) -> None:
+        images = {Overlay(name).container["image"] for name in OVERLAYS}
+        for job in JOBS:
+            (thing,) = kustomize.documents(job)
+            images |= {c["image"] for c in thing["spec"]["template"]["spec"]["containers"]}
+        self.assertEqual(images, {f"registry.example/nowcalls-server:{VERSION}"})
 
     @of_each_overlay
     def test_there_is_time_to_end_and_memory_for_all_tokens(self, overlay: Overlay) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Dict, List
 
 import kustomize
 import yaml
-from manifests import JOBS, KUBERNETES, LEDGER_MOUNT, ROOT, Overlay
+from manifests import JOBS, KUBERNETES, LEDGER_MOUNT, ROOT, VERSION, Overlay
 from support import BIN_DIR
 from test_manifests import NO_KUSTOMIZE, real_kustomize, schemas, without_hash
 
@@ -65,6 +65,7 @@ class PageTest(unittest.TestCase):
 
     def test_the_single_overlay_of_the_page_has_what_it_changes(self) -> None:
         self.assertIn("newName: harbor.internal/nowcalls-server", OVERLAYS[0])
+        self.assertIn(f"newTag: {VERSION}}}", OVERLAYS[0])
         names = set(re.findall(r"name: (registry\.[\w./-]+)", OVERLAYS[0]))
         (image,) = {Overlay("single").container["image"].rpartition(":")[0]}
         self.assertEqual(names, {image})
