@@ -327,6 +327,7 @@ class Oracle {
     std::set<LinkId> links;  // On which the server has answered for it, and not broken.
     int64_t offline_since_ms = 0;
     bool since_restart = false;
+    std::vector<std::pair<int64_t, int64_t>> absences;  // That are over: from when until when.
     // It may have been back since, on a connection that broke then without an answer.
     std::optional<int64_t> left_again_ms;
     std::set<LinkId> unsettled;  // It may be online on these.
@@ -358,6 +359,8 @@ class Oracle {
   static bool IsOfReclaim(const Operation& op, int64_t lane);
   bool MayHaveAsked(OpId op) const;
   int64_t OfflineDueMs(const std::string& owner, int64_t flow);
+  // For long enough, in an absence that was over after that moment.
+  bool WasAbsent(const std::string& owner, int64_t flow, int64_t after_ms);
   void ForgetUnanswered();
   void SetGone(Token* token);
   Token* Find(uint64_t id);

@@ -72,6 +72,7 @@ bool Oracle::MayHaveEnded(const Operation& item) {
   const int64_t now_ms = timeline_->now_ms();
   if (now_ms >= item.asked_ms + HoldOf(item.flow, item.terms.hold_ms)) return true;
   if (now_ms >= OfflineDueMs(item.owner, item.flow)) return true;
+  if (WasAbsent(item.owner, item.flow, item.asked_ms)) return true;
   return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
     const Operation& op = entry.second;
     const bool by_admin =

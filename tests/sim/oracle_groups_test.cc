@@ -110,6 +110,21 @@ TEST_CASE("the longest hold of a rule, or of the request, may have ended a part 
   }
 }
 
+TEST_CASE("an absence that is over may have ended a part of a group, if it was long enough") {
+  GroupCourt court;
+  court.AskBoth(7);
+  court.oracle.LinkBroken(kGroupLink);
+  const auto come_back_after = [&](int64_t absent_ms) {
+    court.Pass(absent_ms);
+    court.oracle.SessionAsked(kGroupLink + 1, "shop/anna");
+    court.oracle.SessionSeen(kGroupLink + 1, "shop/anna");
+    court.oracle.Audit({GroupCourt::Seen(5, 1, 7)});
+    return court.Verdict();
+  };
+  SUBCASE("as long as clientOfflineTime") { CHECK(come_back_after(2'000).empty()); }
+  SUBCASE("shorter") { CHECK(come_back_after(1'999) == "I3"); }
+}
+
 TEST_CASE("the items of a group are no other request with its id") {
   GroupCourt court;
   const std::vector<OpId> ops = court.AskBoth(7);

@@ -14,6 +14,15 @@ int64_t Oracle::OfflineDueMs(const std::string& owner, int64_t flow) {
   return of.left_again_ms ? std::min(spared_ms, *of.left_again_ms + offline_ms) : spared_ms;
 }
 
+bool Oracle::WasAbsent(const std::string& owner, int64_t flow, int64_t after_ms) {
+  const int64_t offline_ms = flows_[flow].client_offline_ms;
+  const auto& absences = owners_[owner].absences;
+  return std::any_of(absences.begin(), absences.end(), [&](const auto& absence) {
+    const auto [since_ms, until_ms] = absence;
+    return until_ms > after_ms && until_ms - since_ms >= offline_ms;
+  });
+}
+
 void Oracle::SessionAsked(LinkId link, const std::string& owner) {
   if (settled_.contains(link)) return;
   levels_.SessionMayOpen(Tick(), link, owner);
@@ -29,10 +38,12 @@ void Oracle::SessionSeen(LinkId link, const std::string& owner) {
   const auto broken = broken_ms_.find(link);
   if (broken != broken_ms_.end()) {
     if (broken->second <= of.offline_since_ms) return;
+    of.absences.emplace_back(of.offline_since_ms, broken->second);
     of.offline_since_ms = broken->second;
     of.since_restart = false;
     return;
   }
+  if (of.links.empty()) of.absences.emplace_back(of.offline_since_ms, timeline_->now_ms());
   if (!of.links.insert(link).second) return;
   for (const uint64_t id : present_) {
     Token& token = tokens_[id];

@@ -207,6 +207,7 @@ void Simulation::GrantAgain() {
     if (rule.for_each_session && rule.name_space != "shop") continue;
     const auto level = static_cast<int64_t>(rule.count);
     for (const int64_t lane : rule.lanes()) {
+      if (flows == world_.options().core.limits.tokens_max) break;
       ++flows;
       last.Acquire(
           {.flow = lane, .count = rule.client_cap == 0 ? level : std::min(level, rule.client_cap)});
