@@ -48,7 +48,9 @@ TEST_CASE("a word that tools/dev does not know is refused before anything is ins
                                              {"test", "--foo"},
                                              {"build", "foo"},
                                              {"build", "--programs", "foo"},
-                                             {"install", "foo"}}) {
+                                             {"install", "foo"},
+                                             {"package", "--foo"},
+                                             {"image", "foo"}}) {
     CAPTURE(words.front());
     const Finished refused = RunDev(words);
     CHECK(refused.exit_code == 64);

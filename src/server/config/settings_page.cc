@@ -31,7 +31,7 @@ Every setting is a flag, an environment variable and a key of a TOML file: `--da
 - A switch is a flag without a value. The environment and the TOML file say `true` or `false`.
 - Relative paths start at the working directory of the server.
 
-A configuration file, /etc/nowcalls/nowcalls.toml:
+A configuration file, /etc/nowcalls/server.toml:
 
     data_dir = "/var/lib/nowcalls"
     rules = ["shop=/etc/nowcalls/shop.json", "llm-gateway=/etc/nowcalls/llm-gateway.json"]

@@ -1,9 +1,10 @@
-// The systemd unit that is shipped: data/deploy/nowcalls.service.
+// The systemd units that are shipped: data/deploy/nowcalls.service and nowcalls@.service.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <string>
@@ -20,6 +21,7 @@ using testing::ReadFileToString;
 using testing::WriteStringToFile;
 
 const std::string kUnitFile = NOWCALLS_SOURCE_DIR "/data/deploy/nowcalls.service";
+const std::string kTemplateFile = NOWCALLS_SOURCE_DIR "/data/deploy/nowcalls@.service";
 
 struct UnitFile {
   // By "Section.Key"; a key that comes again has its values in a row.
@@ -73,11 +75,31 @@ TEST_CASE("the unit knows when the server serves, when it hangs, and waits for i
 
 TEST_CASE("the unit gives the server a user of its own and one directory to write to") {
   const UnitFile unit = ReadUnit();
-  CHECK(unit.Value("Service.DynamicUser") == "yes");
+  CHECK(unit.Value("Service.User") == "nowcalls");
   CHECK(unit.Value("Service.StateDirectory") == "nowcalls");
   CHECK(unit.Value("Service.ProtectSystem") == "strict");
   CHECK(unit.Value("Service.NoNewPrivileges") == "yes");
   CHECK(unit.Value("Service.CapabilityBoundingSet").empty());
+}
+
+void ReplaceAll(const std::string& part, const std::string& with, std::string* text) {
+  for (size_t at = 0; (at = text->find(part, at)) != std::string::npos; at += with.size()) {
+    text->replace(at, part.size(), with);
+  }
+}
+
+TEST_CASE("the template is the unit, with a name in what belongs to one server") {
+  const auto settings = [](const std::string& file) {
+    const std::string text = ReadFileToString(file);
+    return text.substr(text.find("[Unit]"));
+  };
+  std::string expected = settings(kUnitFile);
+  ReplaceAll("token server\n", "token server %i\n", &expected);
+  ReplaceAll("/server.toml", "/%i.toml", &expected);
+  ReplaceAll("StateDirectory=nowcalls", "StateDirectory=nowcalls-%i", &expected);
+  ReplaceAll("%S/nowcalls", "%S/nowcalls-%i", &expected);
+  ReplaceAll("/var/lib/nowcalls", "/var/lib/nowcalls-%i", &expected);
+  CHECK(settings(kTemplateFile) == expected);
 }
 
 TEST_CASE("the manual shows the unit as it is shipped") {
@@ -105,14 +127,15 @@ TEST_CASE("systemd finds nothing wrong with the unit, and exposes little of the 
   }
   const testing::TempDir dir;
   std::string said;
-  // It wants to see the program.
-  std::string text = ReadFileToString(kUnitFile);
-  const std::string program = "/usr/local/bin/nowcalls-server";
-  text.replace(text.find(program), program.size(), "/bin/true");
-  WriteStringToFile(dir.Sub("nowcalls.service"), text);
-  CHECK_MESSAGE(Runs("systemd-analyze verify --man=no " + dir.Sub("nowcalls.service"), dir, &said),
-                said);
-  CHECK_MESSAGE(said.empty(), said);
+  for (const std::string& file : {kUnitFile, kTemplateFile}) {
+    // It wants to see the program.
+    std::string text = ReadFileToString(file);
+    ReplaceAll("ExecStart=nowcalls-server", "ExecStart=/bin/true", &text);
+    const std::string copy = dir.Sub(std::filesystem::path(file).filename().string());
+    WriteStringToFile(copy, text);
+    CHECK_MESSAGE(Runs("systemd-analyze verify --man=no " + copy, dir, &said), said);
+    CHECK_MESSAGE(said.empty(), said);
+  }
   // In tenths: 2.0.
   CHECK_MESSAGE(
       Runs("systemd-analyze security --offline=true --threshold=20 " + kUnitFile, dir, &said),
