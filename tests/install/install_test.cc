@@ -3,7 +3,9 @@
 // reader would run them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -110,6 +112,27 @@ TEST_CASE("a compiler of an older language is told by each public header which o
     for (size_t at = 0; (at = done.err.find("rror: ", at)) != std::string::npos; ++at) ++errors;
     CHECK_MESSAGE(errors <= 2, done.err);  // The second one ends the compilation.
   }
+}
+
+// A symbol that goes, or changes its types, breaks programs that were linked before.
+TEST_CASE("the shared library shows the symbols that its package promises, and no others" *
+          doctest::skip(kAddressSanitized)) {
+  std::vector<std::string> promised;
+  std::istringstream lines(ReadFileToString(kSource + "/tools/debian/libnowcalls1.symbols"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.front() == ' ') promised.push_back(line.substr(1, line.find(' ', 1) - 1));
+  }
+  const Finished read = RunProgram(
+      {"/usr/bin/nm", "-D", "--defined-only", std::string(BUILD_DIR) + "/src/libnowcalls.so"});
+  std::vector<std::string> shown;
+  std::istringstream symbols(read.out);
+  for (std::string line; std::getline(symbols, line);) {
+    const std::string name = line.substr(line.rfind(' ') + 1);
+    shown.push_back(name.substr(0, name.find('@')) + "@NOWCALLS_1");
+  }
+  std::sort(promised.begin(), promised.end());
+  std::sort(shown.begin(), shown.end());
+  CHECK(shown == promised);
 }
 
 TEST_CASE("programs and documents are installed, and what is left to do is said") {
