@@ -114,6 +114,23 @@ TEST_CASE("a compiler of an older language is told by each public header which o
   }
 }
 
+TEST_CASE("the settings that packages bring are valid, and no other machine reaches the server") {
+  const TempDir dir;
+  const std::string rules = "/etc/nowcalls/rules.d/default.json";
+  std::string settings = ReadFileToString(kSource + "/data/deploy/server.toml");
+  REQUIRE(Contains(settings, rules));
+  settings.replace(settings.find(rules), rules.size(), kSource + "/data/rules/first.json");
+  WriteStringToFile(dir.Sub("server.toml"), settings);
+  const Finished checked = RunProgram(
+      {ProductBinary("nowcalls-server"), "--config", dir.Sub("server.toml"), "--check-config"});
+  CHECK_MESSAGE(checked.exit_code == 0, checked.err);
+  for (const char* line :
+       {"listen                    127.0.0.1:18730 ", "http                      127.0.0.1:18731 ",
+        "data-dir                  /var/lib/nowcalls "}) {
+    CHECK_MESSAGE(Contains(checked.out, line), checked.out);
+  }
+}
+
 // A symbol that goes, or changes its types, breaks programs that were linked before.
 TEST_CASE("the shared library shows the symbols that its package promises, and no others" *
           doctest::skip(kAddressSanitized)) {
