@@ -80,7 +80,8 @@ TEST_CASE("under the unit's filter a member of a cluster writes") {
   const EtcdCluster etcd(1);
   ServerOptions options;
   options.launcher = kFilter;
-  options.arguments = {"--cluster", "etcd://" + etcd.endpoints() + "/nowcalls/filter"};
+  options.arguments = {"--cluster", "etcd://" + etcd.endpoints() + "/nowcalls/filter",
+                       "--cluster-advertise", "127.0.0.1:1"};
   TestServer server(RuleJson(1, 5), options);
   CHECK(server.server().Terminate() == 0);
 }
