@@ -10,6 +10,7 @@
 #include "support/admin.h"
 #include "support/etcd_cluster.h"
 #include "support/server_process.h"
+#include "support/tcp.h"
 #include "support/temp_dir.h"
 #include "test_paths.h"
 
@@ -80,8 +81,8 @@ TEST_CASE("under the unit's filter a member of a cluster writes") {
   const EtcdCluster etcd(1);
   ServerOptions options;
   options.launcher = kFilter;
-  options.arguments = {"--cluster", "etcd://" + etcd.endpoints() + "/nowcalls/filter",
-                       "--cluster-advertise", "127.0.0.1:1"};
+  options.port = FreePort();
+  options.arguments = {"--cluster", "etcd://" + etcd.endpoints() + "/nowcalls/filter"};
   TestServer server(RuleJson(1, 5), options);
   CHECK(server.server().Terminate() == 0);
 }
