@@ -94,7 +94,7 @@ CrashLoopResult RunWithFault(const std::string& fault, ClusterEnd end) {
 
 // Members may notice a fault themselves and refuse to serve, before a client can see it.
 void CheckFound(const std::string& fault, ClusterEnd end) {
-  constexpr int kAttempts = 3;
+  constexpr int kAttempts = 8;
   bool broken_promise = false;
   for (int i = 0; i < kAttempts && !broken_promise; ++i) {
     const CrashLoopResult result = RunWithFault(fault, end);
