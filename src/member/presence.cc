@@ -45,11 +45,12 @@ void Presence::Run() {
 // Whatever fails is done again in a second.
 void Presence::Tell(const cluster::MemberRecord& record) {
   const Result<cluster::TxnReply> reply = Exchange(record);
-  if (reply.ok()) Hear(*reply);
+  const int64_t now_ms = BoottimeMs();
+  if (reply.ok()) Hear(*reply, now_ms);
   // Also without etcd: the others grow silent.
   std::vector<HeardMember> members;
   for (const auto& [key, last] : heard_) {
-    if (last.record) members.push_back({*last.record, BoottimeMs() - last.at_ms});
+    if (last.record) members.push_back({*last.record, now_ms - last.at_ms});
   }
   calls_.members(members);
   if (reply.ok() && record.leads) Compact(reply->revision);
@@ -65,8 +66,7 @@ Result<cluster::TxnReply> Presence::Exchange(const cluster::MemberRecord& record
                 {.key = keys_->Member(""), .end = keys_->members_end()}}});
 }
 
-void Presence::Hear(const cluster::TxnReply& reply) {
-  const int64_t now_ms = BoottimeMs();
+void Presence::Hear(const cluster::TxnReply& reply, int64_t now_ms) {
   std::map<std::string, Heard> heard;
   for (const cluster::Row& row :
        reply.found.empty() ? std::vector<cluster::Row>() : reply.found[0]) {

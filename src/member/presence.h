@@ -50,7 +50,7 @@ class Presence {
   void Run();
   void Tell(const cluster::MemberRecord& record);
   Result<cluster::TxnReply> Exchange(const cluster::MemberRecord& record);
-  void Hear(const cluster::TxnReply& reply);
+  void Hear(const cluster::TxnReply& reply, int64_t now_ms);
   void Compact(int64_t revision);
 
   cluster::Etcd* const etcd_;

@@ -239,7 +239,7 @@ TEST_CASE("help and version of nowcalls-bench go to stdout") {
   CHECK(help.exit_code == 0);
   CHECK(help.err.empty());
   CHECK(help.out.find("--in-flight") != std::string::npos);
-  CHECK(Parse({"--version"}).out.find("nowcalls-bench 0.") == 0);
+  CHECK(Parse({"--version"}).out.find("nowcalls-bench 1.") == 0);
 }
 
 }  // namespace
