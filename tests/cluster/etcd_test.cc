@@ -171,7 +171,7 @@ TEST_CASE("an etcd that stands still costs the time of one answer") {
   const EtcdProcess etcd;
   Client client({.endpoints = {etcd.address()}, .answer_ms_max = 50});
   CommitAtLast(&client, {.then = {cluster::Put("k", "1")}});
-  etcd.Signal(SIGSTOP);
+  etcd.Stop();
   CHECK(client.Commit({.then = {cluster::Put("k", "2")}}).status().code() ==
         StatusCode::kOutcomeUnknown);
   etcd.Signal(SIGCONT);

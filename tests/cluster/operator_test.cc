@@ -208,7 +208,7 @@ TEST_CASE("a writer that was deposed during a commit does not tell of a commit t
   members.StartAll();
   RpcClient alice = members.Connect(0, "alice");
   LoadRules(&alice, kOneRule);
-  members.etcd().Signal(SIGSTOP);
+  members.etcd().Stop();
   alice.Send("acquire", {1, 1});
   CHECK(alice.Receive().kind == Reply::Kind::kClosed);
   CHECK(members.member(0).LogHas(" is deposed in term 1: etcd did not renew its lease in time\n"));

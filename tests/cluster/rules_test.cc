@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(EtcdRulesFixture, "without etcd a server restarts with the rul
   CommitTo(etcd, cluster::Put(kKey, EtcdRules(20)));
   AwaitLevelAt(server.address(), 20);
   // One that hangs holds up no end.
-  etcd.Signal(SIGSTOP);
+  etcd.Stop();
   CHECK(server.Terminate() == 0);
   etcd.Signal(SIGCONT);
 }

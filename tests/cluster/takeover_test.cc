@@ -111,7 +111,7 @@ TEST_CASE("a writer that is ending when its lease is over without etcd ends in g
   RpcClient alice = members.Connect(0, "alice");
   LoadRules(&alice, kRules);
   Acquire(&alice, 1, 3);
-  members.etcd().Signal(SIGSTOP);
+  members.etcd().Stop();
   alice.Send("acquire", {1, 1});  // Its batch waits for etcd, and the end for its batch.
   SUBCASE("SIGTERM") { CHECK(members.member(0).Terminate() == 0); }
   SUBCASE("a handover") {

@@ -27,6 +27,8 @@ class EtcdProcess {
   // With the data and the address of before. REQUIRES: Kill.
   void Start();
   void Signal(int signal) const { process_->Signal(signal); }
+  // Stands still when it returns, until SIGCONT.
+  void Stop() const { process_->Stop(); }
 
  private:
   TempDir dir_{TempDir::Place::kMemory};
