@@ -25,7 +25,7 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
   const uint64_t term = board.cluster_term.load(std::memory_order_relaxed);
   if (commit_ms > kHungMsMax) {
     problems->push_back("a commit has not ended for " + std::to_string(commit_ms) +
-                        " ms: look at " + (term > 0 ? "etcd" : "the ledger's disk"));
+                        " ms: look at " + (term > 0 ? "etcd and " : "") + "the ledger's disk");
   }
   Json facts = {{"phase", Board::PhaseName(phase)},
                 {"loop_late_ms", late_ms},

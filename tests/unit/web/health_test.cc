@@ -54,7 +54,7 @@ TEST_CASE("a loop that stands still, and a commit that hangs, are told") {
   };
   CHECK(where().ends_with("look at the ledger's disk"));
   board.cluster_term = 1;
-  CHECK(where().ends_with("look at etcd"));
+  CHECK(where().ends_with("look at etcd and the ledger's disk"));
   board.cluster_term = 0;
   board.commit_since_ms = 0;
   CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 200);
