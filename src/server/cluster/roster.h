@@ -16,6 +16,7 @@
 #include "member/presence.h"
 #include "nowcalls/status.h"
 #include "web/board.h"
+#include "web/health.h"
 #include "wire/cluster_messages.h"
 
 namespace nowcalls::server {
@@ -23,7 +24,7 @@ namespace nowcalls::server {
 class Roster {
  public:
   // A standby that lacks more does not take over by a handover: it reads so many in one look.
-  static constexpr uint64_t kHandoverLagMax = 256;
+  static constexpr uint64_t kHandoverLagMax = web::kReadyLagMax;
   // Nor does one that was silent for longer: members speak once a second.
   static constexpr int64_t kHandoverSilentMsMax = 3'000;
 
