@@ -78,8 +78,7 @@ Status HttpDoor::Start() {
 
 HttpDoor::~HttpDoor() {
   if (thread_.joinable()) {
-    const uint64_t one = 1;
-    static_cast<void>(write(end_fd_, &one, sizeof(one)));
+    eventfd_write(end_fd_, 1);
     thread_.join();
   }
   // Connections that were handed over are the daemons' to close.
