@@ -3,6 +3,7 @@
     keep_ledger.py NAME BIN_DIR     as root; writes data/golden/ledgers/NAME.tar.xz and NAME.json
 
 No release had the formats 1 to 3; the last commits with them are 3575284f, f6774524 and d9a3990c.
+f6774524 compiles without the static_assert of src/core/flow_table.h.
 
 The ledger has tokens, sessions, rules and history of every kind that the server's format knows,
 some in data files and some in logs only. NAME.json has the rows of the server's listings just
