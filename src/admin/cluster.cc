@@ -120,18 +120,18 @@ Result<std::string> HandOver(const Arguments& arguments, BlockingClient* client)
     const auto after = FindWriter(arguments, *term, addresses, began_ms + arguments.timeout_ms);
     const int64_t took_ms = BoottimeMs() - began_ms;
     if (after && after->writer == before->writer) {
-      return Status::NotFound("no other member took over: " + after->writer +
+      return Status::NotFound("no other member took over: " + Shortened(after->writer) +
                               " serves again in term " + std::to_string(after->term) + ", after " +
                               HumanDuration(took_ms));
     }
     if (after) {
-      return TerminalText(after->writer + " serves in term " + std::to_string(after->term) +
-                          ", after " + HumanDuration(took_ms) + "; " + before->writer +
-                          " stands by") +
+      return TerminalText(Shortened(after->writer) + " serves in term " +
+                          std::to_string(after->term) + ", after " + HumanDuration(took_ms) + "; " +
+                          Shortened(before->writer) + " stands by") +
              "\n";
     }
     if (took_ms > arguments.timeout_ms) {
-      return Status::Unavailable(before->writer + " has handed over in term " +
+      return Status::Unavailable(Shortened(before->writer) + " has handed over in term " +
                                  std::to_string(*term) + ", and no member has answered for " +
                                  HumanDuration(took_ms) + ": look with `nowcalls-admin cluster`");
     }
