@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/text.h"
+#include "core/rules/flow_number.h"
 #include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
@@ -20,7 +21,8 @@ constexpr std::string_view kHowToMove =
 std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
   const char* const kind = rule.param.has_value() ? "rule by value" : "rule";
   return InNamespace(set.name_space) + kind + " of resource " + Quoted(rule.resource) +
-         ": clusterConfig.flowId " + std::to_string(rule.flow_id.value);
+         ": clusterConfig.flowId " + std::to_string(rule.flow_id.value) +
+         (IsFlowNumber(rule.flow_id) ? ", in the range of rules without flowId," : "");
 }
 
 // Flows of removed rules count: sets of ever new ids, with a token each, would gather flows without

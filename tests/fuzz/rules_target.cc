@@ -7,7 +7,7 @@
 namespace nowcalls::fuzz {
 
 void FuzzRules(std::string_view input) {
-  const Result<core::ParsedRules> parsed = core::ParseRules(input);
+  const Result<core::ParsedRules> parsed = core::ParseRules(input, "shop");
   if (!parsed.ok()) {
     REQUIRE(parsed.status().code() == StatusCode::kInvalidArgument);
     REQUIRE_FALSE(parsed.status().message().empty());

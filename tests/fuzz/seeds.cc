@@ -173,6 +173,8 @@ std::vector<std::string> RulesSeeds() {
        R"("thresholdType":1,"maxPerClient":"25%","shadow":true,"acquireRefuseStrategy":3}}])"),
       (R"({"resource":"r","count":1e9,"clusterMode":true,)"
        R"("clusterConfig":{"flowId":9223372036854775807}})"),
+      (R"([{"resource":"r","count":1,"clusterMode":true},{"resource":"r","paramIdx":0,"count":1,)"
+       R"("clusterMode":true},{"resource":"s","count":1,"clusterMode":true,"clusterConfig":{}}])"),
       "// c\n[/* x */{\"resource\":\"\\u00e9\",\"count\":0,\"clusterMode\":false}]",
       (R"([{"resource":"r","count":"1,000","count":"0.5","clusterMode":"TRUE",)"
        R"("clusterConfig":{"flowId":"7","thresholdType":"1.0","shadow":"N"}},)"

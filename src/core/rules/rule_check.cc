@@ -14,7 +14,7 @@ Result<RuleSink::CheckedSet> CheckRuleSet(std::string_view source, std::string_v
                                           std::string_view json) {
   NOWCALLS_RETURN_IF_ERROR(CheckRuleSource(source).WithContext("rule source"));
   NOWCALLS_RETURN_IF_ERROR(CheckNamespace(name_space).WithContext("namespace"));
-  Result<ParsedRules> parsed = ParseRules(json);
+  Result<ParsedRules> parsed = ParseRules(json, name_space);
   if (!parsed.ok()) return parsed.status();
   RuleSet set{.name_space = std::string(name_space), .parsed = *std::move(parsed)};
   set.source = source;

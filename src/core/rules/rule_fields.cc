@@ -76,12 +76,6 @@ void ReadMaxPerClient(JsonFields* fields, Rule* rule) {
 // Sentinel's and ours, of every kind.
 void ReadCommonCluster(JsonFields* fields, Rule* rule) {
   int32_t threshold_type = 0;
-  if (fields->FindSet("flowId") == nullptr) {
-    const bool is_plain = !rule->param.has_value() && !rule->is_go_flow;
-    fields->Fail("flowId", is_plain
-                               ? "is missing; it must be > 0"
-                               : "is missing; it must be > 0, the number that clients ask with");
-  }
   fields->Integer("flowId", 1, INT64_MAX, &rule->flow_id.value);
   fields->Integer("thresholdType", 0, 1, &threshold_type);
   fields->Bool("fallbackToLocalWhenFail", &rule->fallback_to_local_when_fail);
@@ -139,14 +133,9 @@ void ReadClusterConfig(RuleKind kind, const json& object, Rule* rule, std::strin
   }
 }
 
-std::string_view ClusterConfigIsMissing(RuleKind kind) {
-  if (kind == RuleKind::kFlow) return "is missing; clusterMode is true";
-  if (HasClusterMode(kind)) {
-    return "is missing; write \"clusterConfig\": {\"flowId\": N}, where clients ask with the "
-           "number N > 0";
-  }
-  return "is missing; write \"clusterConfig\": {\"flowId\": N}, where clients ask with the number "
-         "N > 0, or \"clusterMode\": false to leave the rule to clients";
+// A rule of sentinel-golang says by clusterConfig or clusterMode that it is for a token server.
+bool IsForServer(RuleKind kind, const JsonFields& fields) {
+  return HasClusterMode(kind) || fields.FindSet("clusterMode") != nullptr;
 }
 
 }  // namespace
@@ -162,8 +151,13 @@ std::string ReadRuleFields(RuleKind kind, const json& object, Rule* rule) {
     default: ReadFlow(&fields, rule);
   }
   const json* cluster = fields.Find("clusterConfig");
-  if (cluster == nullptr) {
-    fields.Fail("clusterConfig", ClusterConfigIsMissing(kind));
+  if (cluster == nullptr && IsForServer(kind, fields)) {
+    ReadClusterConfig(kind, json::object(), rule, &error);
+  } else if (cluster == nullptr) {
+    fields.Fail(
+        "clusterConfig",
+        "is missing; write \"clusterMode\": true to limit calls here, or false to leave the "
+        "rule to clients");
   } else if (!cluster->is_object()) {
     fields.Fail("clusterConfig", "must be an object");
   } else {

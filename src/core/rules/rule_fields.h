@@ -13,6 +13,7 @@
 namespace nowcalls::core {
 
 // The first mistake, as "count must be >= 0": it begins with the path of the field. Empty: none.
+// Without flowId the rule has flow id 0.
 // REQUIRES: IsSupported(kind); `rule` is new.
 std::string ReadRuleFields(RuleKind kind, const nlohmann::json& object, Rule* rule);
 

@@ -5,11 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "base/counted.h"
 #include "base/limits.h"
 #include "base/near_name.h"
 #include "base/text.h"
+#include "core/rules/flow_number.h"
 #include "core/rules/json_fields.h"
 #include "core/rules/rule_fields.h"
 #include "core/rules/rule_keys.h"
@@ -82,7 +83,8 @@ std::string NotAnArray(const json& document) {
 // Reads one set, object by object.
 class SetReader {
  public:
-  explicit SetReader(const std::vector<RepeatedKey>& repeated) : repeated_(repeated) {}
+  SetReader(std::string_view name_space, const std::vector<RepeatedKey>& repeated)
+      : name_space_(name_space), repeated_(repeated) {}
 
   Status Read(const json& document);
   ParsedRules& parsed() { return parsed_; }
@@ -96,6 +98,8 @@ class SetReader {
   bool IsRepeated(const std::string& path) const;
   void Skip();
   Status Add(const json& object);
+  std::string MisspeltFlowId(const json& object);
+  std::string WhyTwice(const Rule& rule, bool numbered) const;
   void WarnOf(const json& object, const Rule& rule);
   std::string HintAt(std::string_view key, const json& object);
   std::string KindHint() const;
@@ -103,10 +107,11 @@ class SetReader {
     return Status::InvalidArgument(where_ + ": " + why);
   }
 
+  const std::string_view name_space_;
   const std::vector<RepeatedKey>& repeated_;
   ParsedRules parsed_;
   RuleKeys keys_;
-  absl::flat_hash_set<FlowKey> flows_;
+  absl::flat_hash_map<FlowKey, size_t> flows_;  // By place in parsed_.rules.
   // Of the object that is being read.
   size_t position_ = 0;
   std::string where_;
@@ -219,10 +224,15 @@ Status SetReader::Add(const json& object) {
     return Refusal(wrong + HintAt(wrong.substr(0, wrong.find(' ')), object) +
                    (missing ? KindHint() : ""));
   }
-  if (!flows_.insert(rule.key()).second) {
-    return Refusal(std::string("clusterConfig.flowId appears twice in this set") +
-                   (rule.param.has_value() ? ", in two rules by value" : ""));
+  const bool numbered = rule.flow_id != FlowId{};
+  if (!numbered) {
+    if (std::string misspelt = MisspeltFlowId(object); !misspelt.empty()) return Refusal(misspelt);
+    rule.flow_id = FlowNumberOf(name_space_, rule.resource);
   }
+  if (!flows_.emplace(rule.key(), parsed_.rules.size()).second) {
+    return Refusal(WhyTwice(rule, numbered));
+  }
+  if (!numbered && name_space_.empty()) rule.flow_id = FlowId{};
   for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(recognised_.kind, object)) {
     parsed_.ignored.Add(where_ + ": " + misspelling.Sentence());
   }
@@ -232,6 +242,33 @@ Status SetReader::Add(const json& object) {
   if (parsed_.rules.size() <= rules_max) return {};
   return Status::InvalidArgument("more than " + std::to_string(rules_max) +
                                  " rules, the most that a server takes (rules_max)");
+}
+
+// A slip in the key must not give the rule another number than its author wrote.
+std::string SetReader::MisspeltFlowId(const json& object) {
+  for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(recognised_.kind, object)) {
+    const std::string& meant = misspelling.meant;
+    if (meant == "clusterConfig" || meant == "clusterConfig.flowId") {
+      return meant + " is missing; " + misspelling.Sentence();
+    }
+  }
+  return {};
+}
+
+// `rule` has the flow of an earlier rule of the set.
+std::string SetReader::WhyTwice(const Rule& rule, bool numbered) const {
+  const Rule& first = parsed_.rules[flows_.at(rule.key())];
+  const std::string kind = rule.param.has_value() ? ", in two rules by value" : "";
+  if (!IsFlowNumber(rule.flow_id)) {
+    return "clusterConfig.flowId appears twice in this set" + kind;
+  }
+  if (!numbered && first.resource == rule.resource) {
+    return "clusterConfig.flowId is missing in two rules of this resource" + kind +
+           "; give one of them a flowId, the number that clients ask with";
+  }
+  return "clusterConfig.flowId " + std::to_string(rule.flow_id.value) + " is also that of " +
+         Quoted(first.resource) + kind +
+         "; without flowId a rule has the number of its name, so give one of them another flowId";
 }
 
 void SetReader::WarnOf(const json& object, const Rule& rule) {
@@ -290,11 +327,11 @@ std::vector<std::string> ParsedRules::Remarks() const {
   return lines;
 }
 
-Result<ParsedRules> ParseRules(std::string_view text) {
+Result<ParsedRules> ParseRules(std::string_view text, std::string_view name_space) {
   json document;
   std::vector<RepeatedKey> repeated;
   NOWCALLS_RETURN_IF_ERROR(ReadRuleText(text, &document, &repeated));
-  SetReader reader(repeated);
+  SetReader reader(name_space, repeated);
   NOWCALLS_RETURN_IF_ERROR(reader.Read(document));
   return std::move(reader.parsed());
 }
@@ -307,6 +344,9 @@ Result<Rule> ParseRule(std::string_view text) {
   Rule rule;
   const std::string error = ReadRuleFields(KindAsWritten(object), object, &rule);
   if (!error.empty()) return Status::InvalidArgument(error);
+  if (rule.flow_id == FlowId{}) {
+    return Status::InvalidArgument("clusterConfig.flowId is missing");
+  }
   return rule;
 }
 

@@ -54,11 +54,12 @@ struct ParsedRules {
 };
 
 // kInvalidArgument names the rule (position from 1, resource, flowId), the field and the reason, or
-// the line of wrong JSON. A flowId may have a rule of the flow and one by value. "[]" is a set
-// without rules. Time and memory are linear in the text.
-Result<ParsedRules> ParseRules(std::string_view text);
+// the line of wrong JSON. A flowId may have a rule of the flow and one by value. A rule without
+// flowId gets that of its name (core/rules/flow_number.h); without namespace it gets flow id 0, and
+// the set is only for a look. "[]" is a set without rules. Time and memory are linear in the text.
+Result<ParsedRules> ParseRules(std::string_view text, std::string_view name_space = {});
 
-// One rule object, as RuleToJson writes it. clusterMode is not looked at.
+// One rule object, as RuleToJson writes it, with a flowId. clusterMode is not looked at.
 Result<Rule> ParseRule(std::string_view text);
 
 // One line, with every field of the rule's kind. A FlowRule has the same bytes in every version.

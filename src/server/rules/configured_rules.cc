@@ -80,7 +80,7 @@ Result<core::RuleSet> ConfiguredRules::FetchFirst(UrlRules* rules) const {
   const Fetched fetched = rules->remote->Fetch(/*again=*/true);
   if (fetched.outcome != Fetched::Outcome::kRead) return Status::Unavailable(fetched.problem);
   rules->at_start.fingerprint = Fingerprint(fetched.text);
-  Result<core::ParsedRules> parsed = core::ParseRules(fetched.text);
+  Result<core::ParsedRules> parsed = core::ParseRules(fetched.text, rules->url.name_space);
   const Status problem =
       parsed.ok() && config_->rules_strict ? parsed->CheckStrict() : parsed.status();
   if (!problem.ok()) return problem.WithContext("is refused");

@@ -25,7 +25,7 @@ LoadedRuleFile ReadRuleFile(const RuleFile& file, bool strict) {
   }
   // Also of invalid content: the watcher knows then what was refused.
   loaded.fingerprint = Fingerprint(*json);
-  Result<core::ParsedRules> parsed = core::ParseRules(*json);
+  Result<core::ParsedRules> parsed = core::ParseRules(*json, file.name_space);
   const Status problem = parsed.ok() && strict ? parsed->CheckStrict() : parsed.status();
   if (!problem.ok()) {
     loaded.problem = problem.WithContext("rules: " + file.path);

@@ -221,24 +221,13 @@ TEST_CASE("each field of a ParamFlowRule has its range") {
   };
   CHECK(cluster_error("sampleCount", 3)
             .ends_with("clusterConfig.windowIntervalMs must be divisible by sampleCount"));
-  CHECK(cluster_error("flowId", nullptr)
-            .find("clusterConfig.flowId is missing; it must be > 0, the "
-                  "number that clients ask with") != std::string::npos);
+  CHECK(cluster_error("flowId", nullptr) == "loaded 1");
   CHECK(cluster_error("maxPerClient", 5)
             .ends_with("clusterConfig.maxPerClient must be 0 for a rule with a parameter: it "
                        "limits each value "
                        "alone"));
   CHECK(cluster_error("maxPerClient", "25%").ends_with("it limits each value alone"));
   CHECK(cluster_error("maxPerClient", 0) == "loaded 1");
-}
-
-TEST_CASE("a ParamFlowRule without clusterConfig is told how to get a flowId") {
-  json rule = Least();
-  rule.erase("clusterConfig");
-  CHECK(Outcome("[" + rule.dump() + "]") ==
-        "rule 1 (resource \"chat\"): clusterConfig is missing; write \"clusterConfig\": "
-        "{\"flowId\": N}, where clients ask with the number N > 0; 'paramIdx' makes it a hot "
-        "parameter rule (ParamFlowRule)");
 }
 
 TEST_CASE("a ParamFlowRule that the dashboard has wrapped is read like one alone") {

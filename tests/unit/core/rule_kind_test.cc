@@ -257,14 +257,6 @@ TEST_CASE("a set of which no rule applies is refused, and [] is told as the way 
   CHECK(Outcome("[]") == "loaded 0");
 }
 
-TEST_CASE("a rule with clusterMode true needs its clusterConfig") {
-  for (const char* cluster : {"", R"(,"clusterConfig":null)"}) {
-    CHECK(
-        Outcome(R"([{"resource":"a","count":1,"clusterMode":true)" + std::string(cluster) + "}]") ==
-        "rule 1 (resource \"a\"): clusterConfig is missing; clusterMode is true");
-  }
-}
-
 TEST_CASE("a file that was cut off at any byte is refused") {
   const std::string whole = "[" + std::string(kFlow) + "]";
   for (size_t size = 0; size < whole.size(); ++size) {
