@@ -151,11 +151,13 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   std::ostringstream out;
   out << std::setprecision(17) << "[";
   for (const RuleOptions& rule : rules) {
-    out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow
+    out << (&rule == rules.data() ? "" : ",") << R"({"resource":")"
+        << (rule.resource.empty() ? "r" + std::to_string(rule.flow) : rule.resource)
         << R"(","grade":0,)" << (rule.param.has_value() ? R"("paramIdx":0,)" : "") << R"("count":)"
         << rule.count << R"(,"maxQueueingTimeMs":)" << rule.max_queueing_ms
-        << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
-        << R"(,"thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
+        << R"(,"clusterMode":true,"clusterConfig":{)"
+        << (rule.flow == 0 ? "" : "\"flowId\":" + std::to_string(rule.flow) + ",")
+        << R"("thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
         << R"(,"resourceTimeoutStrategy":)" << rule.timeout_strategy
         << R"(,"acquireRefuseStrategy":)" << rule.refuse_strategy << R"(,"shadow":)"
@@ -287,6 +289,20 @@ std::string FindWrongKey(const core::Core& core) {
   return "";
 }
 
+// Whether the flow is found by its name, in its namespace and in all.
+static bool IsNamed(const core::Core& core, core::FlowSlot slot) {
+  const core::Flow& flow = core.flows().at(slot);
+  const core::FlowName name{flow.rule->resource, flow.key().kind, flow.removed};
+  int found = 0;
+  const auto visit = [&](core::FlowSlot other) {
+    found += other == slot ? 1 : 0;
+    return true;
+  };
+  ForEachNamed(core.flows(), flow.name_space, name, visit);
+  ForEachNamed(core.flows(), name, visit);
+  return found == 2;
+}
+
 std::string FindWrongBook(const core::Core& core) {
   const auto all = Walk(core, core.books().tokens().all(), TokenOrder::kAll);
   if (!all || all->size() != core.books().tokens().size()) return "the list of all tokens";
@@ -307,8 +323,10 @@ std::string FindWrongBook(const core::Core& core) {
   }
   if (static_cast<uint64_t>(total) != core.books().live_count_sum())
     return "the sum over all tokens";
+  if (core.flows().names().size() != core.flows().size()) return "the names of flows";
   for (const auto& [key, slot] : core.flows().by_key()) {
     const core::Flow& flow = core.flows().at(slot);
+    if (!IsNamed(core, slot)) return "the name of " + core::FlowText(key);
     const int64_t listed =
         SumOf(core, flow.tokens, TokenOrder::kFlow,
               [&, at = slot](const auto& entry) { return entry.flow_slot == at; });
@@ -352,7 +370,7 @@ std::string FindWrongBook(const core::Core& core) {
 
 Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,
                     std::string_view json) {
-  Result<core::ParsedRules> parsed = core::ParseRules(json);
+  Result<core::ParsedRules> parsed = core::ParseRules(json, name_space);
   if (!parsed.ok()) return parsed.status();
   const core::RuleSet set{.name_space = std::string(name_space), .parsed = *std::move(parsed)};
   return core->ReplaceRules(step, {&set});
@@ -370,7 +388,7 @@ void CoreHarness::AfterCall() {
 
 void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view name_space) {
   core::RuleSet set{.name_space = std::string(name_space),
-                    .parsed = core::ParseRules(RulesJson(rules)).value()};
+                    .parsed = core::ParseRules(RulesJson(rules), name_space).value()};
   for (size_t i = 0; i < rules.size(); ++i) AddParam(rules[i], &set.parsed.rules[i]);
   REQUIRE(core_->ReplaceRules(step(), {&set}).ToString() == "ok");
   const core::NamespaceSlot space = core_->flows().FindNamespace(name_space);

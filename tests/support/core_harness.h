@@ -40,8 +40,9 @@ struct RuleOptions {
   int refuse_strategy = 0;
   int64_t max_queueing_ms = 500;
   std::optional<core::ParamRule> param{};
+  std::string resource{};  // Empty: "r" and the flow.
 };
-// Of a rule with a parameter without its items.
+// Flow 0 has no flowId. Of a rule with a parameter without its items.
 std::string RulesJson(const std::vector<RuleOptions>& rules);
 // Gives the rule, of such JSON, the parameter of `options`.
 void AddParam(const RuleOptions& options, core::Rule* rule);

@@ -96,7 +96,7 @@ EngineHarness::EngineHarness(const Limits& limits, const std::vector<RuleOptions
   core_options_.limits = limits;
   StartEngine();
   if (rules.empty()) return;
-  auto parsed = core::ParseRules(RulesJson(rules));
+  auto parsed = core::ParseRules(RulesJson(rules), "default");
   REQUIRE(parsed.status().ToString() == "ok");
   REQUIRE(engine_->LoadRules({{"default", *std::move(parsed)}}, now_).ToString() == "ok");
   Settle();

@@ -75,7 +75,7 @@ FlowSlot FlowTable::FindOrAdd(const FlowKey& key) {
 void FlowTable::Erase(FlowSlot slot) {
   Flow& flow = at(slot);
   NOWCALLS_CHECK(flow.tokens.size == 0 && flow.lane.now_calls == 0 && flow.keys == 0);
-  CountOut(flow);
+  CountRule(slot, /*in=*/false);
   slots_.Erase(HashOf(flow.id), slot);
   by_key_.erase(flow.key());
   flows_.Return(slot);
@@ -116,12 +116,11 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
                         double timeout_factor) {
   // The old rule leaves the sums of its namespace, which may be another one.
   Flow& flow = at(slot);
-  CountOut(flow);
-  ++rules_;
-  namespaces_[name_space].rule_keys.insert(flow.key());
+  CountRule(slot, /*in=*/false);
   flow.name_space = name_space;
   flow.removed = false;
   flow.rule = std::make_unique<Rule>(rule);
+  CountRule(slot, /*in=*/true);
   // Keys see the new number and refresh when they are next used: no walk over them here.
   ++flow.rule_number;
   NOWCALLS_CHECK(rule.key() == flow.key());
@@ -142,10 +141,10 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
 void FlowTable::MarkRemoved(FlowSlot slot) {
   Flow& flow = at(slot);
   NOWCALLS_CHECK(flow.active());
-  CountOut(flow);
-  ++namespaces_[flow.name_space].removed_rules;
+  CountRule(slot, /*in=*/false);
   // Times and copies stay: they hold for the tokens that are out.
   flow.removed = true;
+  CountRule(slot, /*in=*/true);
   flow.draining = false;
 }
 
@@ -183,11 +182,21 @@ void FlowTable::RefreshKey(KeySlot slot) {
   key.rule_number = flow.rule_number;
 }
 
-void FlowTable::CountOut(const Flow& flow) {
+void FlowTable::CountRule(FlowSlot slot, bool in) {
+  const Flow& flow = at(slot);
   if (flow.rule == nullptr) return;
   Namespace& name_space = namespaces_[flow.name_space];
+  const FlowName name{flow.rule->resource, flow.key().kind, flow.removed};
+  if (in) {
+    names_.Add(name, flow.name_space, slot);
+  } else {
+    names_.Erase(name, flow.name_space, slot);
+  }
   if (flow.removed) {
-    --name_space.removed_rules;
+    in ? ++name_space.removed_rules : --name_space.removed_rules;
+  } else if (in) {
+    ++rules_;
+    name_space.rule_keys.insert(flow.key());
   } else {
     --rules_;
     name_space.rule_keys.erase(flow.key());

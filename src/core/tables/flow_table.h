@@ -21,6 +21,7 @@
 #include "core/answers.h"
 #include "core/rules/param_items.h"
 #include "core/rules/rule.h"
+#include "core/tables/flow_names.h"
 #include "core/tables/key_table.h"
 #include "core/tables/lane.h"
 #include "core/tables/namespace_guards.h"
@@ -132,9 +133,10 @@ struct Namespace {
 class FlowTable {
  public:
   explicit FlowTable(const std::array<uint64_t, 2>& hash_key)
-      : hash_key_(hash_key), keys_(hash_key) {}
+      : hash_key_(hash_key), keys_(hash_key), names_(hash_key) {}
 
   FlowSlot Find(const FlowKey& key) const;
+  const FlowNames& names() const { return names_; }  // See ForEachNamed.
   // Before Find and Prefetch.
   void PrefetchPlace(FlowId id) const { slots_.Prefetch(HashOf(id)); }
   // For a token's issue or end.
@@ -176,12 +178,15 @@ class FlowTable {
   int64_t LevelOf(const LaneRef& ref) const { return LevelOf(at(ref.flow_slot), ref.key_slot); }
   int64_t LevelOf(const Flow& flow, KeySlot key) const {
     if (!flow.active()) return 0;
-    return Shared(flow, key == kNoKey ? flow.lane.level_count : CountOf(flow, key));
+    if (key == kNoKey) return Shared(flow, flow.lane.level_count);
+    const Key& of_value = keys_.at(key);
+    if (of_value.rule_number == flow.rule_number) return Shared(flow, of_value.lane.level_count);
+    return Shared(flow, CountOf(*flow.rule, of_value.value.view()));
   }
   // Of a value, with or without a key.
   int64_t LevelOfValue(FlowSlot slot, const Param& value) const {
     const Flow& flow = at(slot);
-    return flow.active() ? Shared(flow, core::CountOf(*flow.rule, value)) : 0;
+    return flow.active() ? Shared(flow, CountOf(*flow.rule, value)) : 0;
   }
   // Calls that a session may hold, at least 1; INT64_MAX without a cap.
   int64_t CapOf(const Flow& flow) const;
@@ -218,21 +223,18 @@ class FlowTable {
   uint32_t HashOf(FlowId id) const {
     return static_cast<uint32_t>(MixBits(static_cast<uint64_t>(id.value) ^ hash_key_[0]));
   }
-  void CountOut(const Flow& flow);
+  // The flow's rule, if it has one, enters or leaves the sums of its namespace and the names.
+  void CountRule(FlowSlot slot, bool in);
   int64_t Shared(const Flow& flow, double count) const {
     if (flow.level_by_session) count *= name_space(flow.name_space).sessions_online;
     return WholeCalls(count);
-  }
-  double CountOf(const Flow& flow, KeySlot slot) const {
-    const Key& key = keys_.at(slot);
-    return key.rule_number == flow.rule_number ? key.lane.level_count
-                                               : core::CountOf(*flow.rule, key.value.view());
   }
 
   const std::array<uint64_t, 2> hash_key_;
   SlotArena<FlowSlot, Flow, kTableSizes.flow_chunk> flows_;
   SlotTable<FlowSlot> slots_;  // By flow id.
   KeyTable keys_;
+  FlowNames names_;
   absl::btree_map<FlowKey, FlowSlot> by_key_;
   SlotArena<NamespaceSlot, Namespace, 16> namespaces_;
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
@@ -241,6 +243,22 @@ class FlowTable {
   size_t rules_ = 0;
   TokenCounters totals_;
 };
+
+// Calls visit(slot) for each flow with this resource in the namespace, until it returns false.
+template <typename Visit>
+void ForEachNamed(const FlowTable& flows, NamespaceSlot name_space, const FlowName& name,
+                  Visit visit) {
+  flows.names().ForEachIn(name_space, name, [&](FlowSlot slot) {
+    return flows.at(slot).rule->resource != name.resource || visit(slot);
+  });
+}
+// In all namespaces.
+template <typename Visit>
+void ForEachNamed(const FlowTable& flows, const FlowName& name, Visit visit) {
+  flows.names().ForEach(name, [&](FlowSlot slot) {
+    return flows.at(slot).rule->resource != name.resource || visit(slot);
+  });
+}
 
 // Counts a refusal, and answers it.
 AcquireAnswer CountRefusal(FlowTable* flows, const LaneRef& lane, TokenStatus status,
