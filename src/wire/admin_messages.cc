@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "wire/field_reader.h"
+#include "wire/flow_field.h"
 #include "wire/kind_field.h"
 #include "wire/packing.h"
 #include "wire/reader.h"
@@ -105,7 +106,7 @@ bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, Requ
 bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kReclaimFlow), params, kStringBytesMax, error);
   *out = ReclaimFlowParams{};
-  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
+  return fields.OpenArray(4) && ReadFlow(&fields, out) &&
          ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
          ReadLimit(&fields, &out->limit) && ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
@@ -113,17 +114,17 @@ bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestE
 bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kPurge), params, kStringBytesMax, error);
   *out = PurgeParams{};
-  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
-         ReadLimit(&fields, &out->limit) && ReadReason(&fields, &out->reason) &&
-         ReadKind("kind", &fields, &out->kind) && fields.Close();
+  return fields.OpenArray(4) && ReadFlow(&fields, out) && ReadLimit(&fields, &out->limit) &&
+         ReadReason(&fields, &out->reason) && ReadKind("kind", &fields, &out->kind) &&
+         fields.Close();
 }
 
 bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kDrain), params, kStringBytesMax, error);
   *out = DrainParams{};
-  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
-         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) &&
-         ReadKind("kind", &fields, &out->kind) && fields.Close();
+  return fields.OpenArray(4) && ReadFlow(&fields, out) && fields.Required("on", &out->on) &&
+         ReadReason(&fields, &out->reason) && ReadKind("kind", &fields, &out->kind) &&
+         fields.Close();
 }
 
 bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out,
@@ -185,7 +186,7 @@ void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& param
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kReclaimFlow, params.kind ? 4 : 3, &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   PackString(params.reason, &packer);
   packer.pack_uint32(params.limit);
   if (params.kind) PackKind(*params.kind, &packer);
@@ -194,7 +195,7 @@ void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, O
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kPurge, 2 + ReasonAndKind(params), &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   packer.pack_uint32(params.limit);
   PackReasonAndKind(params, &packer);
 }
@@ -202,7 +203,7 @@ void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer*
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kDrain, 2 + ReasonAndKind(params), &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   params.on ? packer.pack_true() : packer.pack_false();
   PackReasonAndKind(params, &packer);
 }

@@ -28,18 +28,21 @@ struct ReclaimFlowParams {
   std::string_view reason;
   uint32_t limit = kReclaimTokensMax;
   std::optional<FlowKind> kind{};  // None: both, here and below.
+  std::string_view flow_name{};
 };
 struct PurgeParams {
   int64_t flow_id = 0;
   uint32_t limit = kReclaimTokensMax;
   std::string_view reason{};  // Empty: none.
   std::optional<FlowKind> kind{};
+  std::string_view flow_name{};
 };
 struct DrainParams {
   int64_t flow_id = 0;
   bool on = false;
   std::string_view reason{};  // Empty: none.
   std::optional<FlowKind> kind{};
+  std::string_view flow_name{};
 };
 
 // In pieces. `first_flow`: next_flow of the reply before; 0: the first piece.

@@ -8,6 +8,7 @@
 #include "base/shown_text.h"
 #include "base/text.h"
 #include "wire/field_reader.h"
+#include "wire/flow_field.h"
 #include "wire/format.h"
 #include "wire/kind_field.h"
 #include "wire/packing.h"
@@ -190,18 +191,23 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   return true;
 }
 
+template <typename AnyParams>
+bool HasFlow(const AnyParams& params) {
+  return params.flow_id.has_value() || !params.flow_name.empty();
+}
+
 // Keys of a filter that TokensParams and WaitersParams share; counted first, as above.
 template <typename AnyParams>
 uint32_t PairsOfWhose(const AnyParams& params) {
-  return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0) +
+  return (HasFlow(params) ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0) +
          (params.instance ? 1 : 0);
 }
 
 template <typename AnyParams>
 void PackWhose(const AnyParams& params, Packer* packer) {
-  if (params.flow_id) {
+  if (HasFlow(params)) {
     PackString("flow_id", packer);
-    packer->pack_int64(*params.flow_id);
+    PackFlow(params.flow_id.value_or(0), params.flow_name, packer);
   }
   if (params.kind) {
     PackString("kind", packer);
@@ -268,7 +274,8 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
   // By hand: without options, or with a request id alone. PutUint has no sign, so negative values,
   // which the server answers BAD_REQUEST, go the long way.
   const bool has_id = params.request_id != 0;
-  const bool plain = !params.prioritized && !params.wait_ms && !params.param && params.hold_ms == 0;
+  const bool plain = params.flow_name.empty() && !params.prioritized && !params.wait_ms &&
+                     !params.param && params.hold_ms == 0;
   if (plain && params.flow_id >= 0 && params.count >= 0) {
     char request[kHeadBytesMax + sizeof(kRequestIdOption) + 3 * kUintBytesMax];
     char* end =
@@ -281,7 +288,7 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
   const uint32_t options = CountOptions(params) + (params.param.has_value() ? 1 : 0);
   Packer packer(*out);
   BeginRequest(msgid, Method::kAcquire, options > 0 ? 3 : 2, &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   packer.pack_int64(params.count);
   if (options == 0) return;
   packer.pack_map(options);
@@ -300,7 +307,7 @@ void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, Out
   for (const AcquireAllParams::Item& item : params.items) {
     // Servers of before rates refuse a fourth element, so tokens have none.
     packer.pack_array(item.rate ? 4 : item.param.has_value() ? 3 : 2);
-    packer.pack_int64(item.flow_id);
+    PackFlow(item.flow_id, item.flow_name, &packer);
     packer.pack_int64(item.count);
     if (item.param.has_value()) {
       PackParam(*item.param, &packer);
@@ -315,7 +322,7 @@ void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, Out
 }
 
 void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* out) {
-  if (!params.prioritized && params.flow_id >= 0 && params.count >= 0) {
+  if (params.flow_name.empty() && !params.prioritized && params.flow_id >= 0 && params.count >= 0) {
     char request[kHeadBytesMax + 2 * kUintBytesMax];
     char* end = PutHead(msgid, kRequestOfTwo, request);
     end = PutUint(static_cast<uint64_t>(params.flow_id), end);
@@ -324,7 +331,7 @@ void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* o
   }
   Packer packer(*out);
   BeginRequest(msgid, Method::kRequest, params.prioritized ? 3 : 2, &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   packer.pack_int64(params.count);
   if (params.prioritized) packer.pack_true();
 }
@@ -333,7 +340,7 @@ void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
                             std::span<const Param> values, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kRequestParam, 3, &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   packer.pack_int64(params.count);
   packer.pack_array(static_cast<uint32_t>(values.size()));
   for (const Param& value : values) PackParam(value, &packer);
@@ -381,7 +388,7 @@ void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuf
 void EncodeFlowRequest(uint32_t msgid, const FlowParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kFlow, params.kind ? 2 : 1, &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   if (params.kind) PackKind(*params.kind, &packer);
 }
 
@@ -394,7 +401,7 @@ void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, Ou
 void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kParams, params.by_minute ? 3 : 2, &packer);
-  packer.pack_int64(params.flow_id);
+  PackFlow(params.flow_id, params.flow_name, &packer);
   PackLimit(params.limit, &packer);
   if (params.by_minute) PackString("minute", &packer);
 }
@@ -410,13 +417,15 @@ void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuf
 
 void EncodeRulesListRequest(uint32_t msgid, const RulesListParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kRulesList, 3, &packer);
+  const bool of_flow = HasFlow(params);  // Older servers refuse a fourth parameter.
+  BeginRequest(msgid, Method::kRulesList, of_flow ? 4 : 3, &packer);
   if (params.name_space) {
     PackString(*params.name_space, &packer);
   } else {
     packer.pack_nil();
   }
   PackPage(params.page, &packer);
+  if (of_flow) PackFlow(params.flow_id.value_or(0), params.flow_name, &packer);
 }
 
 void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffer* out) {

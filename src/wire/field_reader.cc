@@ -82,6 +82,14 @@ bool FieldReader::Read(std::string_view name, std::string* value) {
   return true;
 }
 
+// `of_int`: why the value is no int64.
+bool FieldReader::ReadStrInstead(Reader::Outcome of_int, std::string_view name,
+                                 std::string_view* text) {
+  if (reader_.Peek() == Kind::kStr) return Read(name, text);
+  --due_;
+  return ExplainInteger(of_int, name, "an integer or a str", "a signed");
+}
+
 bool FieldReader::OpenMap(std::string_view name, uint32_t* pairs) {
   const Reader::Outcome outcome = reader_.ReadMap(pairs);
   --due_;
@@ -129,7 +137,7 @@ bool FieldReader::Explain(Reader::Outcome outcome, std::string_view name, std::s
 }
 
 bool FieldReader::ExplainInteger(Reader::Outcome outcome, std::string_view name,
-                                 std::string_view which) {
+                                 std::string_view wanted, std::string_view which) {
   // The failed read took nothing, so rest() still begins with the value.
   if (outcome == Reader::Outcome::kWrongKind && IsRoundedInteger(reader_.rest())) {
     return Fail(name,
@@ -137,7 +145,7 @@ bool FieldReader::ExplainInteger(Reader::Outcome outcome, std::string_view name,
                 "have 63 bits, so decode and encode them as 64-bit integers (in JavaScript as "
                 "BigInt, by useBigInt64 of @msgpack/msgpack)");
   }
-  return Explain(outcome, name, "an integer", "must fit " + std::string(which) + " 64-bit integer");
+  return Explain(outcome, name, wanted, "must fit " + std::string(which) + " 64-bit integer");
 }
 
 bool FieldReader::Fail(ErrorCode code, std::string_view name, std::string_view what) {

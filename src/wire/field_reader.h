@@ -44,6 +44,14 @@ class FieldReader {
     if (TakeMissing()) return Fail(name, "is missing");
     return Read(name, value);
   }
+  // Takes either; the other one stays.
+  bool RequiredIntOrStr(std::string_view name, int64_t* number, std::string_view* text) {
+    if (TakeMissing()) return Fail(name, "is missing");
+    const Reader::Outcome outcome = reader_.ReadInt(number);
+    if (outcome != Reader::Outcome::kOk) return ReadStrInstead(outcome, name, text);
+    --due_;
+    return true;
+  }
   // Leaves *value alone if it is missing.
   template <typename T>
   bool Optional(std::string_view name, T* value) {
@@ -128,12 +136,14 @@ class FieldReader {
   bool Read(std::string_view name, int64_t* value) {
     const Reader::Outcome outcome = reader_.ReadInt(value);
     --due_;
-    return outcome == Reader::Outcome::kOk || ExplainInteger(outcome, name, "a signed");
+    return outcome == Reader::Outcome::kOk ||
+           ExplainInteger(outcome, name, "an integer", "a signed");
   }
   bool Read(std::string_view name, uint64_t* value) {
     const Reader::Outcome outcome = reader_.ReadUint(value);
     --due_;
-    return outcome == Reader::Outcome::kOk || ExplainInteger(outcome, name, "an unsigned");
+    return outcome == Reader::Outcome::kOk ||
+           ExplainInteger(outcome, name, "an integer", "an unsigned");
   }
   bool Read(std::string_view name, uint32_t* value);
   bool Read(std::string_view name, bool* value);
@@ -142,10 +152,12 @@ class FieldReader {
   bool OpenMap(std::string_view name, uint32_t* pairs);
   bool OpenList(std::string_view name, uint32_t* elements);
   bool ReadKey(std::string_view* key);
+  bool ReadStrInstead(Reader::Outcome of_int, std::string_view name, std::string_view* text);
   bool FailTooLong(std::string_view name, uint32_t elements_max, uint32_t elements);
   bool Explain(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
                std::string_view range);
-  bool ExplainInteger(Reader::Outcome outcome, std::string_view name, std::string_view which);
+  bool ExplainInteger(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
+                      std::string_view which);
   Level Enter(std::string_view name) {
     const Level outer{scope_, due_};
     scope_ = name;

@@ -70,7 +70,8 @@ Subject SubjectAhead(std::string_view bytes);
 
 // Parameters by method. Missing trailing parameters and nil take the defaults; surplus parameters
 // and unknown keys are errors. Names are checked (base/text.h). flow_id and count may be any 64-bit
-// integer: out of range they are answered BAD_REQUEST, not with an error.
+// integer: out of range they are answered BAD_REQUEST, not with an error. A flow_name, the resource
+// of a rule, stands instead of flow_id; empty: none.
 struct HelloParams {
   int64_t protocol = kProtocolVersion;  // Any other is refused with kUnsupported.
   std::string_view name_space{};
@@ -93,6 +94,7 @@ struct AcquireParams {
   // Of the rule's parameter. Decoded numbers lie in `number`: a copy does not outlive the struct.
   std::optional<Param> param{};
   std::array<char, 8> number{};
+  std::string_view flow_name{};
 };
 struct AcquireAllParams {
   struct Item {
@@ -101,8 +103,9 @@ struct AcquireAllParams {
     std::optional<Param> param{};  // As of AcquireParams.
     bool rate = false;             // It asks for calls a second, not for a token.
     std::array<char, 8> number{};
+    std::string_view flow_name{};
   };
-  // 1 .. kAcquireAllMax, no two of the same flow_id, param and rate. Decoded params point here.
+  // 1 .. kAcquireAllMax, no two of the same flow, param and rate. Decoded params point here.
   std::vector<Item> items;
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};
@@ -116,10 +119,12 @@ struct RateParams {  // request
   int64_t flow_id = 0;
   int64_t count = 0;
   bool prioritized = false;
+  std::string_view flow_name{};
 };
 struct ValueRateParams {  // request_param; the values are in a ParamList.
   int64_t flow_id = 0;
   int64_t count = 0;
+  std::string_view flow_name{};
 };
 struct TokenParams {  // release, keep
   uint64_t token_id = 0;
@@ -132,6 +137,7 @@ struct ReclaimParams {
 struct FlowParams {
   int64_t flow_id = 0;
   std::optional<FlowKind> kind{};
+  std::string_view flow_name{};
 };
 struct PageParams {  // flows, sessions, history, namespaces
   uint32_t limit = 0;
@@ -141,6 +147,7 @@ struct ValuesParams {  // params
   int64_t flow_id = 0;
   uint32_t limit = 0;
   bool by_minute = false;  // The order is that of the last minute, not of the last interval.
+  std::string_view flow_name{};
 };
 struct WaitersParams {
   std::optional<int64_t> flow_id{};
@@ -148,10 +155,13 @@ struct WaitersParams {
   uint32_t limit = 0;
   std::optional<FlowKind> kind{};
   std::optional<uint64_t> instance{};  // Of the client id.
+  std::string_view flow_name{};
 };
 struct RulesListParams {
   std::optional<std::string_view> name_space;
   PageParams page;
+  std::optional<int64_t> flow_id{};  // Only the rules of this flow, at once.
+  std::string_view flow_name{};
 };
 struct TokensParams {
   std::optional<int64_t> flow_id{};
@@ -161,6 +171,7 @@ struct TokensParams {
   std::optional<uint64_t> session{};  // By its number.
   std::optional<FlowKind> kind{};
   std::optional<uint64_t> instance{};  // Of the client id.
+  std::string_view flow_name{};
 };
 struct RulesLoadParams {
   std::string_view name_space;
@@ -174,6 +185,8 @@ bool DecodeIdentify(std::string_view params, IdentifyParams* out, RequestError* 
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
 bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestError* error);
+// kBadParams: two items are alike. Decoded ones are checked; resolved names want another look.
+bool CheckItems(const std::vector<AcquireAllParams::Item>& items, RequestError* error);
 bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error);
 // `values`: 0 .. kElementsMax.
 bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList* values,

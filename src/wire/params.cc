@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "wire/field_reader.h"
+#include "wire/flow_field.h"
 #include "wire/json.h"
 #include "wire/kind_field.h"
 #include "wire/messages.h"
@@ -97,7 +98,7 @@ bool ReadIsRate(FieldReader* fields, bool* rate) {
 
 bool ReadItem(FieldReader* fields, AcquireAllParams::Item* item) {
   return fields->NestedArray("item", 4, [&] {
-    return fields->Required("flow_id", &item->flow_id) && fields->Required("count", &item->count) &&
+    return ReadFlow(fields, item) && fields->Required("count", &item->count) &&
            ReadHeldParam("param", fields, &item->number, &item->param) &&
            ReadIsRate(fields, &item->rate);
   });
@@ -120,24 +121,6 @@ bool ReadItems(FieldReader* fields, std::vector<AcquireAllParams::Item>* items) 
       "items", "must be 1.." + std::to_string(kAcquireAllMax) + ", got " + std::to_string(size));
 }
 
-// Sorts pointers on the stack: comparing all pairs of a full list would cost its square.
-bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::Item>& items) {
-  std::array<const AcquireAllParams::Item*, kAcquireAllMax> room{};
-  const std::span order = std::span(room).first(items.size());
-  for (size_t i = 0; i < items.size(); ++i) order[i] = &items[i];
-  const auto key = [](const AcquireAllParams::Item* item) {
-    const Param param = item->param.value_or(Param{});
-    return std::tuple(item->flow_id, item->param.has_value(), param.type, param.bytes, item->rate);
-  };
-  std::sort(order.begin(), order.end(),
-            [&](const auto* a, const auto* b) { return key(a) < key(b); });
-  const auto twice = std::adjacent_find(
-      order.begin(), order.end(), [&](const auto* a, const auto* b) { return key(a) == key(b); });
-  if (twice == order.end()) return true;
-  return fields->Fail("items", "must not hold flow_id " + std::to_string((*twice)->flow_id) +
-                                   " with the same param twice");
-}
-
 // A word that this server does not know is refused: a silent kOk would falsify the counters.
 bool ReadOutcome(std::string_view name, FieldReader* fields, CallOutcome* outcome) {
   std::optional<std::string_view> word;
@@ -152,7 +135,7 @@ bool ReadOutcome(std::string_view name, FieldReader* fields, CallOutcome* outcom
 
 // A filter that the server does not know is refused: the rows would be others than those asked for.
 bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
-  if (key == "flow_id") return fields->Optional(key, &out->flow_id);
+  if (key == "flow_id") return ReadFlowFilter(fields, out);
   if (key == "client_id") return fields->Optional(key, &out->client_id);
   if (key == "instance") return fields->Optional(key, &out->instance);
   if (key == "session") return fields->Optional(key, &out->session);
@@ -205,8 +188,7 @@ bool DecodeNoParams(Method method, std::string_view params, RequestError* error)
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error) {
   Params fields(Method::kAcquire, params, error);
   *out = AcquireParams{};
-  if (!fields.OpenArray(3) || !fields.Required("flow_id", &out->flow_id) ||
-      !fields.Required("count", &out->count)) {
+  if (!fields.OpenArray(3) || !ReadFlow(&fields, out) || !fields.Required("count", &out->count)) {
     return false;
   }
   const auto option = [&](std::string_view key) {
@@ -214,6 +196,28 @@ bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* er
                           : ReadAcquireOption(key, &fields, out);
   };
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
+}
+
+// Sorts pointers on the stack: comparing all pairs of a full list would cost its square.
+bool CheckItems(const std::vector<AcquireAllParams::Item>& items, RequestError* error) {
+  std::array<const AcquireAllParams::Item*, kAcquireAllMax> room{};
+  const std::span order = std::span(room).first(items.size());
+  for (size_t i = 0; i < items.size(); ++i) order[i] = &items[i];
+  const auto key = [](const AcquireAllParams::Item* item) {
+    const Param param = item->param.value_or(Param{});
+    return std::tuple(item->flow_id, item->flow_name, item->param.has_value(), param.type,
+                      param.bytes, item->rate);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](const auto* a, const auto* b) { return key(a) < key(b); });
+  const auto twice = std::adjacent_find(
+      order.begin(), order.end(), [&](const auto* a, const auto* b) { return key(a) == key(b); });
+  if (twice == order.end()) return true;
+  const std::string flow =
+      (*twice)->flow_name.empty() ? std::to_string((*twice)->flow_id) : Quoted((*twice)->flow_name);
+  *error = {ErrorCode::kBadParams,
+            "acquire_all: items must not hold flow_id " + flow + " with the same param twice"};
+  return false;
 }
 
 bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestError* error) {
@@ -224,16 +228,14 @@ bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestErr
   out->request_id = 0;
   out->hold_ms = 0;
   const auto option = [&](std::string_view key) { return ReadAcquireOption(key, &fields, out); };
-  return fields.OpenArray(2) && ReadItems(&fields, &out->items) &&
-         EachItemIsAnother(&fields, out->items) &&
+  return fields.OpenArray(2) && ReadItems(&fields, &out->items) && CheckItems(out->items, error) &&
          (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
 }
 
 bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error) {
   Params fields(Method::kRequest, params, error);
   *out = RateParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
-         fields.Required("count", &out->count) &&
+  return fields.OpenArray(3) && ReadFlow(&fields, out) && fields.Required("count", &out->count) &&
          fields.Optional("prioritized", &out->prioritized) && fields.Close();
 }
 
@@ -244,8 +246,7 @@ bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList
   values->Clear();
   // The list itself is required, though it may be empty.
   const auto value = [&] { return values->Read("value", &fields); };
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
-         fields.Required("count", &out->count) &&
+  return fields.OpenArray(3) && ReadFlow(&fields, out) && fields.Required("count", &out->count) &&
          (!fields.TakeMissing() || fields.Fail("values", "is missing")) &&
          fields.ForEachElement("values", value) && fields.Close();
 }
@@ -284,8 +285,8 @@ bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* er
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error) {
   Params fields(Method::kFlow, params, error);
   *out = FlowParams{};
-  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
-         ReadKind("kind", &fields, &out->kind) && fields.Close();
+  return fields.OpenArray(2) && ReadFlow(&fields, out) && ReadKind("kind", &fields, &out->kind) &&
+         fields.Close();
 }
 
 bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error) {
@@ -298,8 +299,8 @@ bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* erro
   Params fields(Method::kParams, params, error);
   *out = ValuesParams{};
   std::optional<std::string_view> by;
-  if (!fields.OpenArray(3) || !fields.Required("flow_id", &out->flow_id) ||
-      !ReadRows(&fields, &out->limit) || !fields.Optional("by", &by)) {
+  if (!fields.OpenArray(3) || !ReadFlow(&fields, out) || !ReadRows(&fields, &out->limit) ||
+      !fields.Optional("by", &by)) {
     return false;
   }
   // Absent means interval.
@@ -314,7 +315,7 @@ bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* er
   Params fields(Method::kWaiters, params, error);
   *out = WaitersParams{};
   const auto filter = [&](std::string_view key) {
-    if (key == "flow_id") return fields.Optional(key, &out->flow_id);
+    if (key == "flow_id") return ReadFlowFilter(&fields, out);
     if (key == "client_id") return fields.Optional(key, &out->client_id);
     if (key == "instance") return fields.Optional(key, &out->instance);
     if (key == "kind") return ReadKind(key, &fields, &out->kind);
@@ -327,11 +328,11 @@ bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* er
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error) {
   Params fields(Method::kRulesList, params, error);
   *out = RulesListParams{};
-  if (!fields.OpenArray(3) || !fields.Optional("namespace", &out->name_space)) return false;
+  if (!fields.OpenArray(4) || !fields.Optional("namespace", &out->name_space)) return false;
   if (out->name_space && !Checked(CheckNamespace(*out->name_space), "namespace", &fields)) {
     return false;
   }
-  return ReadPage(&fields, &out->page) && fields.Close();
+  return ReadPage(&fields, &out->page) && ReadFlowFilter(&fields, out) && fields.Close();
 }
 
 bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* error) {

@@ -87,6 +87,12 @@ uint64_t TokenOf(uint8_t byte, uint64_t next_fence) {
   return ids.FromFence(Fence{fence}).value;
 }
 
+// Instead of flow 0. A rule that is loaded for it has no flowId, and the resource "r0".
+std::string_view NameInstead(int64_t flow, uint8_t byte) {
+  constexpr std::string_view kNames[] = {"", "r0", "r1", "r111"};
+  return flow == 0 ? kNames[byte / 64] : "";
+}
+
 wire::AcquireParams Acquire(ByteSource* input) {
   const uint8_t what = input->Byte();
   const uint8_t options = input->Byte();
@@ -96,6 +102,7 @@ wire::AcquireParams Acquire(ByteSource* input) {
                              .request_id = static_cast<uint64_t>(options / 2 % 8)};
   if (what >= 64) params.wait_ms = kWaits[options / 16 % 8];
   if (options >= 160) params.param = Param{ParamType::kString, kKeys[options % 4]};
+  params.flow_name = NameInstead(params.flow_id, what);
   return params;
 }
 
@@ -112,6 +119,7 @@ void EncodeAcquireAll(uint32_t msgid, ByteSource* input, OutputBuffer* out) {
     item.count = kCounts[what / 8 % 8];
     if (what >= 128) item.param = Param{ParamType::kString, kKeys[what / 32 % 4]};
     item.rate = what % 16 >= 12;
+    item.flow_name = NameInstead(item.flow_id, what);
   }
   wire::EncodeAcquireAllRequest(msgid, params, out);
 }
@@ -121,7 +129,7 @@ void EncodeRates(Method method, uint32_t msgid, ByteSource* input, OutputBuffer*
   const int64_t flow = kFlows[what % 8];
   const int64_t count = kCounts[what / 8 % 8];
   if (method == Method::kRequest) {
-    return wire::EncodeRateRequest(msgid, {flow, count, what >= 128}, out);
+    return wire::EncodeRateRequest(msgid, {flow, count, what >= 128, NameInstead(flow, what)}, out);
   }
   std::vector<ParamValue> values(input->Byte() % 4);
   for (ParamValue& value : values) {
@@ -131,7 +139,7 @@ void EncodeRates(Method method, uint32_t msgid, ByteSource* input, OutputBuffer*
   }
   std::vector<Param> views;
   for (const ParamValue& value : values) views.push_back(value.view());
-  wire::EncodeValueRateRequest(msgid, {flow, count}, views, out);
+  wire::EncodeValueRateRequest(msgid, {flow, count, NameInstead(flow, what)}, views, out);
 }
 
 wire::PageParams Page(uint8_t byte) {
@@ -149,6 +157,7 @@ wire::TokensParams Tokens(ByteSource* input, std::string* client) {
   }
   if (filter / 4 % 2 == 1) params.min_age_ms = filter / 8 * 100;
   if (filter % 8 == 7) params.session = filter / 8;
+  if (params.flow_id == 0) params.flow_name = NameInstead(0, filter);
   return params;
 }
 

@@ -191,6 +191,8 @@ TEST_CASE("a client's requests are the golden bytes") {
   };
   check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
   check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
+  check("acquire_by_name",
+        [](Out* o) { EncodeAcquireRequest(3, {.count = 1, .flow_name = "checkout"}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
   check("acquire_waiting", [](Out* o) { EncodeAcquireRequest(17, {111, 2, true, 1500, 77}, o); });
   check("acquire_all", [](Out* o) {
@@ -263,6 +265,10 @@ TEST_CASE("the server reads the golden requests of calls") {
   REQUIRE(DecodeAcquire(Params("acquire", Method::kAcquire), &acquire, &error));
   CHECK(acquire.flow_id == 111);
   CHECK(acquire.count == 1);
+  CHECK(acquire.flow_name.empty());
+  REQUIRE(DecodeAcquire(Params("acquire_by_name", Method::kAcquire), &acquire, &error));
+  CHECK(acquire.flow_name == "checkout");
+  CHECK(acquire.flow_id == 0);
   REQUIRE(DecodeAcquire(Params("acquire_prioritized", Method::kAcquire), &acquire, &error));
   CHECK(acquire.count == 2);
   CHECK(acquire.prioritized);
@@ -584,7 +590,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 68);
+  CHECK(quoted == 69);
 }
 
 }  // namespace

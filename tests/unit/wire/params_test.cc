@@ -229,7 +229,7 @@ TEST_CASE("a float that is a rounded id is told as one, in any integer, and othe
   CHECK(RefusalOf(DecodeAcquire, narrow + "\x01") == "BAD_PARAMS acquire: flow_id" + rounded);
   for (const double other : {9007199254740991.0, 1.0, 0.5, -1.0, double{INFINITY}, double{NAN}}) {
     CAPTURE(other);
-    CHECK(refusal(other) == "BAD_PARAMS acquire: flow_id must be an integer, got float");
+    CHECK(refusal(other) == "BAD_PARAMS acquire: flow_id must be an integer or a str, got float");
   }
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("acquire says what is wrong with which parameter") {
   CHECK(RefusalOf(DecodeAcquire, PackArray(1, "1")) ==
         "BAD_PARAMS acquire: count must be an integer, got str");
   CHECK(RefusalOf(DecodeAcquire, PackArray(1.5, 1)) ==
-        "BAD_PARAMS acquire: flow_id must be an integer, got float");
+        "BAD_PARAMS acquire: flow_id must be an integer or a str, got float");
   CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, 5)) ==
         "BAD_PARAMS acquire: options must be a map, got int");
   CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("foo", 1))) ==
