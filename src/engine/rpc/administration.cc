@@ -106,7 +106,7 @@ void ReclaimFlow(const Call& call) {
   if (!wire::DecodeReclaimFlow(call.request.params, &params, &error))
     return ReplyError(call, error);
   FlowChoice choice{FlowId{params.flow_id}, params.kind};
-  if (!NarrowToReach(call, &choice)) return;
+  if (!NarrowToReach(call, params.flow_name, &choice)) return;
   ReplyReclaimed(
       call, call.core()->ReclaimFlow(call.step, choice, params.limit, ActOf(call, params.reason)));
 }
@@ -116,7 +116,7 @@ void Purge(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
   FlowChoice choice{FlowId{params.flow_id}, params.kind};
-  if (!NarrowToReach(call, &choice)) return;
+  if (!NarrowToReach(call, params.flow_name, &choice)) return;
   ReplyReclaimed(call,
                  call.core()->Purge(call.step, choice, params.limit, ActOf(call, params.reason)));
 }
@@ -126,7 +126,7 @@ void Drain(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
   FlowChoice choice{FlowId{params.flow_id}, params.kind};
-  if (!NarrowToReach(call, &choice)) return;
+  if (!NarrowToReach(call, params.flow_name, &choice)) return;
   const Result<core::DrainAnswer> answer =
       call.core()->Drain(call.step, choice, params.on, ActOf(call, params.reason));
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status().WithContext("drain")));

@@ -1,6 +1,7 @@
 // Listings: rules, flows, tokens, sessions, history, and the figures of the server.
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "core/reclaims.h"
 #include "core/rules/rule_json.h"
 #include "engine/permission.h"
+#include "engine/rpc/flow_name.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
 #include "wire/figures.h"
@@ -52,14 +54,38 @@ uint64_t FillFlowPage(const Call& call, const wire::PageParams& page, Rows* rows
 
 // Finds the one or two flows of the choice that are in reach. Empty: the call is answered with an
 // error, which waits for the commit, since the record that removed the flow may be on its way.
-std::vector<core::FlowSlot> FindFlows(const Call& call, FlowChoice choice) {
-  if (!NarrowToReach(call, &choice)) return {};
+std::vector<core::FlowSlot> FindFlows(const Call& call, std::string_view name, FlowChoice choice) {
+  if (!NarrowToReach(call, name, &choice)) return {};
   std::vector<core::FlowSlot> slots = FindAll(call.core()->flows(), choice);
   if (slots.empty()) {
     ReplyErrorAfterCommit(call, ErrorOf(core::NoSuchFlow(choice).WithContext(
                                     std::string(wire::MethodName(call.request.method)))));
   }
   return slots;
+}
+
+// The flows that the request names, of both kinds, perhaps out of sight.
+std::vector<core::FlowSlot> FlowsOf(const Call& call, const wire::RulesListParams& params) {
+  if (params.flow_name.empty()) return FindAll(call.core()->flows(), FlowId{*params.flow_id});
+  std::vector<core::FlowSlot> slots;
+  for (const FlowKind kind : kFlowKinds) {
+    const auto found = FindInSight(call, {.resource = params.flow_name, .kind = kind});
+    slots.insert(slots.end(), found.begin(), found.end());
+  }
+  return slots;
+}
+
+// Sets the flow of the filter, if the request names one. False: the call was answered.
+template <typename AnyParams, typename Filter>
+bool FilterByFlow(const Call& call, const AnyParams& params, Filter* filter) {
+  const bool by_name = !params.flow_name.empty();
+  if (!by_name && !params.flow_id.has_value()) return true;
+  FlowChoice choice{FlowId{params.flow_id.value_or(0)}, params.kind};
+  if (!NarrowToReach(call, params.flow_name, &choice)) return false;
+  filter->flow = choice.id;
+  // Of a number, rows out of sight are left out anyway; a name may be of one kind only.
+  if (by_name) filter->kind = choice.kind;
+  return true;
 }
 
 // By its session, and by its flow, which may have moved since. A flow that is gone has no namespace
@@ -81,7 +107,7 @@ void RulesList(const Call& call) {
   if (params.name_space.has_value() && !MayReach(call, *params.name_space)) return;
   const core::Sight sight = SightOf(*call.connection);
   std::vector<wire::RuleRow> rows;
-  const uint64_t next = FillFlowPage(call, params.page, &rows, [&](core::FlowSlot slot) {
+  const auto add_row = [&](core::FlowSlot slot) {
     const core::Flow& flow = call.core()->flows().at(slot);
     // Rules of other namespaces and removed ones make no row, but their look counts.
     if (!flow.active()) return kLookCost;
@@ -90,7 +116,12 @@ void RulesList(const Call& call) {
     if (!sight.Has(call.core()->flows(), flow.name_space)) return kLookCost;
     rows.push_back({flow.key().kind, name_space, core::RuleToJson(*flow.rule)});
     return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
-  });
+  };
+  if (params.flow_id.has_value() || !params.flow_name.empty()) {
+    for (const core::FlowSlot slot : FlowsOf(call, params)) add_row(slot);
+    return wire::EncodeRulesPage(call.request.msgid, rows, 0, call.AfterCommit());
+  }
+  const uint64_t next = FillFlowPage(call, params.page, &rows, add_row);
   wire::EncodeRulesPage(call.request.msgid, rows, next, call.AfterCommit());
 }
 
@@ -98,7 +129,7 @@ void Flow(const Call& call) {
   wire::FlowParams params;
   wire::RequestError error;
   if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
-  const auto slots = FindFlows(call, {FlowId{params.flow_id}, params.kind});
+  const auto slots = FindFlows(call, params.flow_name, {FlowId{params.flow_id}, params.kind});
   if (slots.empty()) return;
   // Asked for no kind, a flow id may stand for two flows: the row by value goes into the other.
   wire::FlowRow row = RowOf(*call.core(), slots.front(), call.step.now);
@@ -126,7 +157,7 @@ void Params(const Call& call) {
   wire::ValuesParams params;
   wire::RequestError error;
   if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
-  const auto slots = FindFlows(call, FlowId{params.flow_id});
+  const auto slots = FindFlows(call, params.flow_name, FlowId{params.flow_id});
   if (slots.empty()) return;
   const core::FlowSlot slot = slots.back();  // The flow by value, or the only one.
   const std::vector<core::ValueUse> top =
@@ -144,11 +175,7 @@ void Waiters(const Call& call) {
   if (!wire::DecodeWaiters(call.request.params, &params, &error)) return ReplyError(call, error);
   core::WaiterFilter filter{
       .kind = params.kind, .client_id = params.client_id, .instance = params.instance};
-  if (params.flow_id.has_value()) {
-    FlowChoice choice{FlowId{*params.flow_id}, params.kind};
-    if (!NarrowToReach(call, &choice)) return;
-    filter.flow = choice.id;
-  }
+  if (!FilterByFlow(call, params, &filter)) return;
   const core::Sight sight = SightOf(*call.connection);
   std::vector<wire::WaiterRow> rows;
   for (const core::WaiterPlace& waiter : core::ListWaiters(
@@ -163,16 +190,12 @@ void Tokens(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeTokens(call.request.params, &params, &error)) return ReplyError(call, error);
   core::TokenFilter filter;
-  if (params.flow_id.has_value()) {
-    FlowChoice choice{FlowId{*params.flow_id}, params.kind};
-    if (!NarrowToReach(call, &choice)) return;
-    filter.flow = choice.id;
-  }
+  filter.kind = params.kind;
+  if (!FilterByFlow(call, params, &filter)) return;
   if (params.client_id.has_value()) filter.client_id = std::string(*params.client_id);
   filter.instance = params.instance;
   if (params.session.has_value()) filter.session = SessionId{*params.session};
   filter.min_age_ms = params.min_age_ms;
-  filter.kind = params.kind;
   // The core remembers the place of a listing by the connection and its cursor, within limits.
   Result<core::TokenPage> page =
       call.core()->ListTokens(call.step.now, call.connection->id, filter, params.page.limit,

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "engine/identities.h"
 #include "engine/permission.h"
+#include "engine/rpc/flow_name.h"
 #include "engine/rpc/methods.h"
 #include "wire/method.h"
 
@@ -49,7 +50,8 @@ bool MayReach(const Call& call, const FlowKey& key, std::optional<size_t> item) 
   return false;
 }
 
-bool NarrowToReach(const Call& call, FlowChoice* choice) {
+bool NarrowToReach(const Call& call, std::string_view name, FlowChoice* choice) {
+  if (!name.empty() && !ResolveChoice(call, name, choice)) return false;
   const core::Sight sight = SightOf(*call.connection);
   if (sight.all()) return true;
   const core::FlowTable& flows = call.core()->flows();

@@ -80,8 +80,9 @@ struct Call {
 // `item`: of a list, for the message.
 bool MayReach(const Call& call, std::string_view name_space);
 bool MayReach(const Call& call, const FlowKey& key, std::optional<size_t> item = std::nullopt);
-// Leaves the kinds that the principal may reach. False: none.
-bool NarrowToReach(const Call& call, FlowChoice* choice);
+// Takes the flow of `name`, unless that is empty (flow_name.h), and leaves the kinds that the
+// principal may reach. False: none, and the call was answered so.
+bool NarrowToReach(const Call& call, std::string_view name, FlowChoice* choice);
 // PERMISSION; `why` continues the method's name. Counts, and logs an administrator's act.
 void ReplyNotAllowed(const Call& call, const std::string& why);
 

@@ -8,6 +8,7 @@
 
 #include "core/rates/rates.h"
 #include "engine/permission.h"
+#include "engine/rpc/flow_name.h"
 #include "engine/rpc/handlers.h"
 
 namespace nowcalls::engine::rpc {
@@ -26,6 +27,21 @@ bool HasSession(const Call& call) {
   }
   call.connection->session = session->session;
   return true;
+}
+
+// Two items that are one flow by different names are as bad as one item twice.
+bool ResolveAll(const Call& call, wire::AcquireAllParams* params) {
+  bool named = false;
+  for (wire::AcquireAllParams::Item& item : params->items) {
+    if (item.flow_name.empty()) continue;
+    named = true;
+    if (!ResolveFlow(call, FlowKindIf(item.param.has_value()), &item)) return false;
+    item.flow_name = {};
+  }
+  wire::RequestError error;
+  if (!named || wire::CheckItems(params->items, &error)) return true;
+  ReplyError(call, error);
+  return false;
 }
 
 // One item out of reach refuses all.
@@ -112,7 +128,8 @@ void Acquire(const Call& call) {
   wire::AcquireParams params;
   wire::RequestError error;
   if (!wire::DecodeAcquire(call.request.params, &params, &error)) return ReplyError(call, error);
-  if (!MayReach(call, FlowKey{FlowId{params.flow_id}, FlowKindIf(params.param.has_value())}) ||
+  const FlowKind kind = FlowKindIf(params.param.has_value());
+  if (!ResolveFlow(call, kind, &params) || !MayReach(call, FlowKey{FlowId{params.flow_id}, kind}) ||
       !HasSession(call)) {
     return;
   }
@@ -152,7 +169,7 @@ void AcquireAll(const Call& call) {
   wire::AcquireAllParams& params = call.service.group;
   wire::RequestError error;
   if (!wire::DecodeAcquireAll(call.request.params, &params, &error)) return ReplyError(call, error);
-  if (!MayReachAll(call, params) || !HasSession(call)) return;
+  if (!ResolveAll(call, &params) || !MayReachAll(call, params) || !HasSession(call)) return;
   std::array<core::AllItem, kAcquireAllMax> items;
   for (size_t i = 0; i < params.items.size(); ++i) {
     const wire::AcquireAllParams::Item& item = params.items[i];
@@ -198,7 +215,10 @@ void Request(const Call& call) {
   wire::RateParams params;
   wire::RequestError error;
   if (!wire::DecodeRequest(call.request.params, &params, &error)) return ReplyError(call, error);
-  if (!MayReach(call, FlowKey{FlowId{params.flow_id}})) return;
+  if (!ResolveFlow(call, FlowKind::kFlow, &params) ||
+      !MayReach(call, FlowKey{FlowId{params.flow_id}})) {
+    return;
+  }
   ReplyRate(call, call.core()->rates().Request(call.step, {.flow = FlowId{params.flow_id},
                                                            .count = params.count,
                                                            .prioritized = params.prioritized}));
@@ -210,7 +230,10 @@ void RequestParam(const Call& call) {
   wire::ParamList* const values = &call.service.params;
   if (!wire::DecodeRequestParam(call.request.params, &params, values, &error))
     return ReplyError(call, error);
-  if (!MayReach(call, FlowKey{FlowId{params.flow_id}, FlowKind::kValue})) return;
+  if (!ResolveFlow(call, FlowKind::kValue, &params) ||
+      !MayReach(call, FlowKey{FlowId{params.flow_id}, FlowKind::kValue})) {
+    return;
+  }
   ReplyRate(call,
             call.core()->rates().RequestParams(call.step, FlowId{params.flow_id}, params.count,
                                                values->values()),
