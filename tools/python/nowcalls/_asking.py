@@ -32,7 +32,7 @@ from ._config import Config
 from ._dialing import Dialing
 from ._errors import BadRequest, Error, OutcomeUnknown, Refused, Unavailable, again
 from ._contact import Contact
-from ._held import ENDED, HELD, LOST, RELEASING, Held, HeldTokens, Stray, Terms, span
+from ._held import ENDED, HELD, LOST, RELEASING, Flow, Held, HeldTokens, Stray, Terms, span
 from ._local import Fallback
 from ._permit import BasePermit
 from ._rules import ONCE_MORE, UNTIL_DEADLINE, RuleCall, Rules
@@ -86,7 +86,7 @@ class Asking:
         self._calls = CallTable()
         self._later: List[Tuple[float, int, Callable[[float], None]]] = []  # A heap.
         self._later_numbers = itertools.count()
-        self._rules_asked: Dict[int, List[Acquire]] = {}  # With the acquires that wait for them.
+        self._rules_asked: Dict[Flow, List[Acquire]] = {}  # With the acquires that wait for them.
         # Tokens.
         self._held = HeldTokens()
         self._lost: List[Held] = []
@@ -134,7 +134,7 @@ class Asking:
             return
         if held.dropped:
             token, flow = held.token_id, held.flow_id
-            logger.warning("token %d of flow %d was dropped, so it is released", token, flow)
+            logger.warning("token %d of flow %r was dropped, so it is released", token, flow)
         self._let_go(Release(held), now)
 
     def _begin(self, call: Call, now: float, timeout: Optional[float]) -> None:
@@ -331,12 +331,13 @@ class Asking:
 
     # The client's half of rules.
 
-    def _ask_rule(self, flow_id: int, now: float) -> bool:
+    def _ask_rule(self, flow_id: Flow, now: float) -> bool:
         """Asks for a rule that is not known or old. False: it is known, or too many are asked."""
         if flow_id in self._rules_asked:
             return True
         too_many = len(self._rules_asked) >= RULES_ASKED_MAX
-        if too_many or flow_id < 1 or not self._rules.is_stale(flow_id, now):
+        is_none = not isinstance(flow_id, str) and flow_id < 1
+        if too_many or is_none or not self._rules.is_stale(flow_id, now):
             return False
         self._rules_asked[flow_id] = []
         self._submit(RuleCall(flow_id), now)

@@ -19,7 +19,7 @@ from ._errors import (
     Refused,
     Unavailable,
 )
-from ._held import Held, KeepMode, Param, Terms
+from ._held import Flow, Held, KeepMode, Param, Terms
 from ._permit import BasePermit, check_outcome, hand_over
 from ._wire import INT_MAX, Wrong, array, hold, integer, text, text_or_none, uint
 
@@ -30,6 +30,7 @@ MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, OVERLOADED = 1, 2, 3, 5
 CONFLICT, INTERNAL, PERMISSION = 7, 8, 9
 
 ITEMS_MAX = 64
+RESOURCE_BYTES_MAX = 1024
 COUNT_MAX = 2**31 - 1
 
 
@@ -46,19 +47,19 @@ class Rate(NamedTuple):
 
 
 class Item(NamedTuple):
-    flow_id: int
+    flow_id: Flow
     calls: int
     param: Param
     rate: bool = False
 
 
-def rate(flow_id: int, count: int = 1, param: Param = None) -> Item:
+def rate(flow_id: Flow, count: int = 1, param: Param = None) -> Item:
     """An item of acquire_all that asks for calls a second, and holds nothing."""
     return _checked(Item(flow_id, count, param, True))
 
 
 def _item(item: Any) -> Item:
-    """Of a flow id, or (flow_id, count), or (flow_id, count, param), or a rate."""
+    """Of a flow id or name, or (flow_id, count), or (flow_id, count, param), or a rate."""
     if isinstance(item, Item):
         return item
     parts = list(item) if isinstance(item, (tuple, list)) else [item]
@@ -95,17 +96,17 @@ def error_of(answer: Any) -> Error:
 
 
 def refusal(
-    flow_id: int, status: int, refused_by: Optional[str], now_calls: int = 0, level: int = 0
+    flow_id: Flow, status: int, refused_by: Optional[str], now_calls: int = 0, level: int = 0
 ) -> Error:
     """The exception for a status that is neither OK nor NOT_AVAILABLE."""
     if status == NO_RULE_EXISTS:
-        return NoRule(f"flow {flow_id} has no rule", flow_id=flow_id, status=status)
+        return NoRule(f"flow {flow_id!r} has no rule", flow_id=flow_id, status=status)
     if status == BAD_REQUEST:
         reason = f", refused by {refused_by}" if refused_by else ""
-        return BadRequest(f"flow {flow_id}: the server calls the request wrong{reason}")
+        return BadRequest(f"flow {flow_id!r}: the server calls the request wrong{reason}")
     full = f": {now_calls} of {level} in progress" if level or now_calls else ""
     return Refused(
-        f"flow {flow_id} refused by {refused_by or status}{full}",
+        f"flow {flow_id!r} refused by {refused_by or status}{full}",
         flow_id=flow_id,
         status=status,
         refused_by=refused_by,
@@ -261,7 +262,7 @@ class Acquire(Call):
 
     def __init__(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int,
         wait: Optional[float],
         param: Param,
@@ -287,7 +288,7 @@ class Acquire(Call):
         self._wait = wait
         self._hold_ms = hold_ms
 
-    def is_by_value(self, flow_id: int) -> bool:
+    def is_by_value(self, flow_id: Flow) -> bool:
         return any(i.flow_id == flow_id and i.param is not None for i in self.items)
 
     def may_wait(self, now: float) -> bool:
@@ -372,7 +373,14 @@ class AcquireAll(Acquire):
         refused_by = text_or_none("refused_by", parts[2])
         if refused_by == "request_id" and self.attempts > 1:
             raise TokenGone
-        raise refusal(integer("flow_id", parts[3]), status, refused_by, now_calls, level)
+        flow_id = self._asked(integer("flow_id", parts[3]))
+        raise refusal(flow_id, status, refused_by, now_calls, level)
+
+    def _asked(self, flow_id: int) -> Flow:
+        """The name that was asked for, where the number of a refusal leaves no doubt."""
+        flows = {item.flow_id for item in self.items}
+        names = [flow for flow in flows if isinstance(flow, str)]
+        return names[0] if len(names) == 1 and flow_id and flow_id not in flows else flow_id
 
     def outcome(self, permits: List[Optional[BasePermit]]) -> Any:
         return permits
@@ -432,7 +440,7 @@ class RateRequest(Call):
     wants_room = True
 
     def __init__(
-        self, flow_id: int, count: int, values: Optional[List[Param]] = None, sleep: bool = True
+        self, flow_id: Flow, count: int, values: Optional[List[Param]] = None, sleep: bool = True
     ) -> None:
         check_flow(flow_id, count)
         super().__init__("request" if values is None else "request_param", [flow_id, count])
@@ -459,12 +467,21 @@ class RateRequest(Call):
 
 
 def check_flow(flow_id: Any, count: Any) -> None:
-    """What is no number would not reach a server."""
-    for what, value, most in (("flow_id", flow_id, INT_MAX), ("count", count, COUNT_MAX)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise BadRequest(f"{what} must be an int, not {value!r:.100}")
-        if not 1 <= value <= most:
-            raise BadRequest(f"{what} must be 1 to {most}, not {value}")
+    """What is neither a number nor a name would not reach a server."""
+    if isinstance(flow_id, str):
+        size = len(flow_id.encode(errors="replace"))
+        if not 1 <= size <= RESOURCE_BYTES_MAX:
+            raise BadRequest(f"flow_id must be 1 to {RESOURCE_BYTES_MAX} bytes, not {size}")
+    else:
+        _check_int("flow_id", flow_id, INT_MAX, "an int or a str")
+    _check_int("count", count, COUNT_MAX, "an int")
+
+
+def _check_int(what: str, value: Any, most: int, kind: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadRequest(f"{what} must be {kind}, not {value!r:.100}")
+    if not 1 <= value <= most:
+        raise BadRequest(f"{what} must be 1 to {most}, not {value}")
 
 
 def check_scalar(what: str, value: Any) -> None:

@@ -10,7 +10,7 @@ import logging
 import threading
 import warnings
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Type
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 
 from . import _clock
 from ._block import Block
@@ -27,9 +27,9 @@ from ._calls import (
     Row,
     values_of,
 )
-from ._config import Addresses, check_keep, check_seconds, make_config
+from ._config import Addresses, LocalLevels, check_keep, check_seconds, make_config
 from ._errors import BadRequest, Error, OutcomeUnknown, Unavailable
-from ._held import HELD, Held, KeepMode, Param
+from ._held import HELD, Flow, Held, KeepMode, Param
 from ._permit import BasePermit, outcome_of
 from ._secret import SecretSetting
 from ._tls import Path, TlsSetting
@@ -85,7 +85,7 @@ class Client:
         answers that it failed, or is full (TOO_MANY_REQUEST). "rule" is "local" or "pass", as the
         rule's fallbackToLocalWhenFail says. "local" admits the rule's count divided by the clients
         last known to be online. "pass" admits everything. "fail" raises.
-    local_levels: shares by flow id for the fallback, instead of those from the rules. Of a rate:
+    local_levels: shares by flow, as calls name it, instead of those from the rules. Of a rate:
         calls of one window.
     exclusive: refuse to share the client id with another process that is online.
     rejoin: take over the tokens of a process before that had the client id and rejoined, too.
@@ -112,7 +112,7 @@ class Client:
         timeout: float = 5.0,
         keep: KeepMode = True,
         fallback: str = "rule",
-        local_levels: Optional[Mapping[int, int]] = None,
+        local_levels: Optional[LocalLevels] = None,
         exclusive: bool = False,
         rejoin: bool = False,
         tls: TlsSetting = None,
@@ -153,7 +153,7 @@ class Client:
 
     def permit(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int = 1,
         *,
         wait: Optional[float] = None,
@@ -185,7 +185,7 @@ class Client:
 
     def acquire(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int = 1,
         *,
         wait: Optional[float] = None,
@@ -197,6 +197,7 @@ class Client:
     ) -> Permit:
         """Takes a token for `count` calls in progress.
 
+        flow_id: the flowId of a rule, or the resource of a rule of the namespace.
         wait: seconds to wait for room. None: as the rule has it.
         param: the value of the rule's parameter, if it has one.
         Raises Refused, NoRule, Unavailable, OutcomeUnknown or BadRequest.
@@ -219,7 +220,8 @@ class Client:
     ) -> List[Any]:
         """Takes a token for each item, for all or for none. Nothing is held while it waits.
 
-        items: flow ids, (flow_id, count) or (flow_id, count, param); each another flow or param.
+        items: flow ids or names, (flow_id, count) or (flow_id, count, param); each of another flow
+            or param.
             nowcalls.rate(flow_id, count, param) asks for calls a second in the same decision.
         sleep: whether to wait until the calls of the rates may be made.
         Returns a permit for each item, None for a rate.
@@ -238,7 +240,7 @@ class Client:
 
     def request(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int = 1,
         prioritized: bool = False,
         *,
@@ -256,7 +258,7 @@ class Client:
 
     def request_param(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int,
         values: Sequence[Param],
         *,
@@ -274,7 +276,7 @@ class Client:
         """The server's clock in ms."""
         return int(self._ask(Ping(), timeout))
 
-    def flow(self, flow_id: int) -> Dict[str, Any]:
+    def flow(self, flow_id: Flow) -> Dict[str, Any]:
         """The row of a flow as in PROTOCOL.md: level, now_calls, waiters, counters and more."""
         row: Dict[str, Any] = self._ask(Row("flow", [flow_id]))
         return row
@@ -288,7 +290,7 @@ class Client:
         return self._rows("sessions")
 
     def tokens(
-        self, flow_id: Optional[int] = None, client_id: Optional[str] = None
+        self, flow_id: Optional[Flow] = None, client_id: Optional[str] = None
     ) -> Iterator[Dict[str, Any]]:
         """Rows of live tokens, the oldest first."""
         asked = {"flow_id": flow_id, "client_id": client_id}

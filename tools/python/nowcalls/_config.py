@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 import unicodedata
 import uuid
-from typing import Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._errors import BadRequest
+from ._held import Flow
 from ._secret import Secret, SecretSetting, make_secret
 from ._tls import Path, Tls, TlsSetting, make_tls
 
@@ -19,6 +20,8 @@ KEEPS = (True, False, "always")
 
 Address = Tuple[str, int]
 Addresses = Union[str, Sequence[str]]
+# Keys of a Mapping are of one type only.
+LocalLevels = Union[Mapping[Flow, int], Mapping[int, int], Mapping[str, int]]
 
 
 class Config(NamedTuple):
@@ -28,7 +31,7 @@ class Config(NamedTuple):
     timeout: float  # Seconds.
     keep: Union[bool, str]
     fallback: str
-    local_levels: Mapping[int, int]
+    local_levels: Mapping[Flow, int]
     exclusive: bool
     rejoin: bool
     tls: Optional[Tls]
@@ -42,7 +45,7 @@ def make_config(
     timeout: float,
     keep: Union[bool, str],
     fallback: str,
-    local_levels: Optional[Mapping[int, int]],
+    local_levels: Optional[LocalLevels],
     exclusive: bool = False,
     rejoin: bool = False,
     tls: TlsSetting = None,
@@ -61,7 +64,7 @@ def make_config(
     check_seconds("timeout", timeout)
     if timeout == 0:
         raise BadRequest("timeout must be above 0")
-    levels = dict(local_levels or {})
+    levels: Dict[Flow, int] = {flow: level for flow, level in (local_levels or {}).items()}
     for flow_id, level in levels.items():
         if not isinstance(level, int) or level < 0:
             raise BadRequest(f"local_levels[{flow_id!r}] must be an int from 0 on, not {level!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Union
 
 
 class Error(Exception):
@@ -42,7 +42,7 @@ class Refused(Error):
         self,
         message: str,
         *,
-        flow_id: int = 0,
+        flow_id: Union[int, str] = 0,
         status: int = 1,
         refused_by: Optional[str] = None,
         now_calls: int = 0,

@@ -21,6 +21,8 @@ from ._clock import after
 from ._contact import Contact
 
 Param = Union[int, float, bool, str, None]
+# A rule's flowId, or the resource of a rule of the client's namespace.
+Flow = Union[int, str]
 # True: kept as the rule has it. "always": kept. False: not kept.
 KeepMode = Union[bool, str]
 
@@ -67,7 +69,7 @@ class Held:
     dropped: its program forgot the permit, rather than to release it.
     """
 
-    def __init__(self, flow_id: int, count: int, param: Param, contact: Contact) -> None:
+    def __init__(self, flow_id: Flow, count: int, param: Param, contact: Contact) -> None:
         self.flow_id = flow_id
         self.count = count
         self.param = param

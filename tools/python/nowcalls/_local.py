@@ -10,15 +10,15 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ._calls import Acquire, Item, Rate, RateRequest
 from ._errors import Refused
-from ._held import Held, Param
+from ._held import Flow, Held, Param
 from ._rules import WINDOW_MS, Rules
 
 WINDOWS_MAX = 10_000
 
-Key = Tuple[int, str, Param]
+Key = Tuple[Flow, str, Param]
 
 
-def key_of(flow_id: int, param: Param) -> Key:
+def key_of(flow_id: Flow, param: Param) -> Key:
     """Python takes 1, 1.0 and True for the same key; the server does not."""
     return flow_id, type(param).__name__, param
 
@@ -37,7 +37,7 @@ class _Unknown(Exception):
 class Fallback:
     """Admits up to this process's share of a limit, as `mode` says."""
 
-    def __init__(self, mode: str, levels: Mapping[int, int], rules: Rules) -> None:
+    def __init__(self, mode: str, levels: Mapping[Flow, int], rules: Rules) -> None:
         self.mode = mode
         self.granted = 0
         self.refused = 0
@@ -168,7 +168,8 @@ class Fallback:
         if after > share:
             self.refused += 1
             raise Refused(
-                f"flow {item.flow_id} refused by the local share: {before} of {share} in progress",
+                f"flow {item.flow_id!r} refused by the local share: "
+                f"{before} of {share} in progress",
                 flow_id=item.flow_id,
                 refused_by=limit,
                 now_calls=before,

@@ -10,7 +10,7 @@ import warnings
 from typing import Any, Callable, Optional, Type
 
 from ._errors import BadRequest
-from ._held import HELD, Held, Param
+from ._held import HELD, Flow, Held, Param
 
 OUTCOMES = ("ok", "failed", "timeout")
 _TIMEOUTS = (
@@ -47,7 +47,7 @@ class BasePermit:
         self.wait = 0.0
 
     @property
-    def flow_id(self) -> int:
+    def flow_id(self) -> Flow:
         return self._held.flow_id
 
     @property
@@ -115,7 +115,7 @@ class BasePermit:
         held = self._held
         state = "lost" if held.lost else "local" if held.local else held.state
         name = type(self).__name__
-        return f"<{name} flow {held.flow_id} token {held.token_id} fence {held.fence}, {state}>"
+        return f"<{name} flow {held.flow_id!r} token {held.token_id} fence {held.fence}, {state}>"
 
     def __del__(self) -> None:
         held = getattr(self, "_held", None)

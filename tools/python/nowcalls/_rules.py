@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ._calls import Call
-from ._held import Param
+from ._held import Flow, Param
 from ._wire import number
 
 FLOWS_MAX = 10_000
@@ -103,10 +103,16 @@ def is_by_value(row: Dict[str, Any]) -> bool:
 
 
 class RuleCall(Call):
-    """Asks for the rules of a flow id: it may have one of the flow and one by value."""
+    """Asks for the rules of a flow: it may have one of all calls and one by value.
 
-    def __init__(self, flow_id: int) -> None:
-        super().__init__("rules_list", [None, 2, flow_id - 1])
+    A number is found behind a cursor, as in every version; a name by servers that know names.
+    """
+
+    def __init__(self, flow_id: Flow) -> None:
+        if isinstance(flow_id, str):
+            super().__init__("rules_list", [None, 2, None, flow_id])
+        else:
+            super().__init__("rules_list", [None, 2, flow_id - 1])
         self.flow_id = flow_id
 
     def decode(self, result: Any) -> FlowRules:
@@ -115,26 +121,30 @@ class RuleCall(Call):
         page = result[0] if type(result) is list and result else None
         for row in page if type(page) is list else ():
             row = _map(row)
-            if _map(row.get("clusterConfig")).get("flowId") == self.flow_id:
+            if isinstance(self.flow_id, str):
+                flow = row.get("resource")
+            else:
+                flow = _map(row.get("clusterConfig")).get("flowId")
+            if flow == self.flow_id:
                 rules[is_by_value(row)] = read_rule(row)
         return rules
 
 
 class Rules:
-    """Rules by flow id, with the moment when they were seen. The oldest are forgotten."""
+    """Rules by flow, with the moment when they were seen. The oldest are forgotten."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[int, Tuple[FlowRules, float]] = OrderedDict()
+        self._seen: OrderedDict[Flow, Tuple[FlowRules, float]] = OrderedDict()
 
-    def learn(self, flow_id: int, rules: FlowRules, now: float) -> None:
+    def learn(self, flow_id: Flow, rules: FlowRules, now: float) -> None:
         self._seen[flow_id] = (rules, now)
         self._seen.move_to_end(flow_id)
         if len(self._seen) > FLOWS_MAX:
             self._seen.popitem(last=False)
 
-    def is_stale(self, flow_id: int, now: float) -> bool:
+    def is_stale(self, flow_id: Flow, now: float) -> bool:
         return flow_id not in self._seen or now - self._seen[flow_id][1] > FRESH_S
 
-    def find(self, flow_id: int, by_value: bool) -> Optional[Rule]:
+    def find(self, flow_id: Flow, by_value: bool) -> Optional[Rule]:
         rules = self._seen[flow_id][0] if flow_id in self._seen else {}
         return rules.get(by_value)

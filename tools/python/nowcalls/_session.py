@@ -255,7 +255,7 @@ class Session(Asking):
         for why, group in by_reason.items():
             first = group[0]
             if len(group) == 1:
-                logger.warning("lost token %d of flow %d: %s", first.token_id, first.flow_id, why)
+                logger.warning("lost token %d of flow %r: %s", first.token_id, first.flow_id, why)
             else:
                 ids = ", ".join(str(held.token_id) for held in group[:3])
                 more = ", ..." if len(group) > 3 else ""

@@ -19,7 +19,6 @@ from typing import (
     Callable,
     Dict,
     List,
-    Mapping,
     Optional,
     Sequence,
     Set,
@@ -41,9 +40,9 @@ from ._calls import (
     Row,
     values_of,
 )
-from ._config import Addresses, check_keep, check_seconds, make_config
+from ._config import Addresses, LocalLevels, check_keep, check_seconds, make_config
 from ._errors import BadRequest, Error, OutcomeUnknown, Unavailable
-from ._held import HELD, Held, KeepMode, Param
+from ._held import HELD, Flow, Held, KeepMode, Param
 from ._link import Link
 from ._permit import BasePermit, outcome_of
 from ._secret import SecretSetting
@@ -102,7 +101,7 @@ class Client:
         timeout: float = 5.0,
         keep: KeepMode = True,
         fallback: str = "rule",
-        local_levels: Optional[Mapping[int, int]] = None,
+        local_levels: Optional[LocalLevels] = None,
         exclusive: bool = False,
         rejoin: bool = False,
         tls: TlsSetting = None,
@@ -139,7 +138,7 @@ class Client:
 
     def permit(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int = 1,
         *,
         wait: Optional[float] = None,
@@ -171,7 +170,7 @@ class Client:
 
     async def acquire(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int = 1,
         *,
         wait: Optional[float] = None,
@@ -205,7 +204,8 @@ class Client:
     ) -> List[Any]:
         """Takes a token for each item, for all or for none. Nothing is held while it waits.
 
-        items: flow ids, (flow_id, count) or (flow_id, count, param); each another flow or param.
+        items: flow ids or names, (flow_id, count) or (flow_id, count, param); each of another flow
+            or param.
             nowcalls.rate(flow_id, count, param) asks for calls a second in the same decision.
         sleep: whether to wait until the calls of the rates may be made.
         Returns a permit for each item, None for a rate.
@@ -224,7 +224,7 @@ class Client:
 
     async def request(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int = 1,
         prioritized: bool = False,
         *,
@@ -242,7 +242,7 @@ class Client:
 
     async def request_param(
         self,
-        flow_id: int,
+        flow_id: Flow,
         count: int,
         values: Sequence[Param],
         *,
@@ -260,7 +260,7 @@ class Client:
         """The server's clock in ms."""
         return int(await self._ask(Ping(), timeout))
 
-    async def flow(self, flow_id: int) -> Dict[str, Any]:
+    async def flow(self, flow_id: Flow) -> Dict[str, Any]:
         """The row of a flow as in PROTOCOL.md: level, now_calls, waiters, counters and more."""
         row: Dict[str, Any] = await self._ask(Row("flow", [flow_id]))
         return row
@@ -274,7 +274,7 @@ class Client:
         return self._rows("sessions")
 
     def tokens(
-        self, flow_id: Optional[int] = None, client_id: Optional[str] = None
+        self, flow_id: Optional[Flow] = None, client_id: Optional[str] = None
     ) -> AsyncIterator[Dict[str, Any]]:
         """Rows of live tokens, the oldest first."""
         asked = {"flow_id": flow_id, "client_id": client_id}
