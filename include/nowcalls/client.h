@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "nowcalls/export.h"
+#include "nowcalls/flow_name.h"
 #include "nowcalls/session_service.h"
 #include "nowcalls/status.h"
 #include "nowcalls/token_service.h"
@@ -81,7 +82,7 @@ struct ClientOptions {
   Milliseconds timeout{5000};  // Of calls that name none; 1 ms .. 1 h.
   Fallback fallback = Fallback::kByRule;
   // A flow's share under kLocal and kByRule, in place of the computed one: calls in progress, or
-  // calls of one window of a rate.
+  // calls of one window of a rate. A rule's number and its name have a share each.
   std::map<FlowId, uint64_t> local_levels{};
   TlsOptions tls{};
   // Shown to the server, which then knows the client by it. Empty: none. It leaves over TLS, or to

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "client/flow_text.h"
+
 namespace nowcalls::client {
 
 using wire::ErrorCode;
@@ -42,7 +44,7 @@ Answer AnswerOf(const wire::RequestError& error) {
 
 Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t now_calls,
                  uint64_t level) {
-  const std::string name = flow.value == 0 ? "the request" : "flow " + std::to_string(flow.value);
+  const std::string name = flow.value == 0 ? "the request" : FlowText(flow);
   Answer answer = LimitOf(refused_by, flow, now_calls, level);
   if (status == TokenStatus::kNoRuleExists) {
     answer.outcome = Outcome::kNoRule;
@@ -68,9 +70,8 @@ Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t
 Answer LocalRefusalOf(FlowId flow, uint64_t now_calls, uint64_t level) {
   Answer answer = LimitOf(RefusedBy::kLevel, flow, now_calls, level);
   answer.local = true;
-  answer.message = "flow " + std::to_string(flow.value) +
-                   " refused by the local share: " + std::to_string(now_calls) + " of " +
-                   std::to_string(level) + " in progress";
+  answer.message = FlowText(flow) + " refused by the local share: " + std::to_string(now_calls) +
+                   " of " + std::to_string(level) + " in progress";
   return answer;
 }
 

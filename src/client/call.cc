@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "nowcalls/flow_name.h"
 #include "nowcalls/param.h"
 #include "wire/client_messages.h"
 
@@ -49,7 +50,8 @@ void AcquireCall::Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out
                              .prioritized = options.prioritized,
                              .wait_ms = WaitLeft(now_ms),
                              .request_id = request_id,
-                             .hold_ms = static_cast<uint64_t>(options.hold.count())};
+                             .hold_ms = static_cast<uint64_t>(options.hold.count()),
+                             .flow_name = NameOfFlow(demand.flow)};
   if (param) params.param = param->view();
   wire::EncodeAcquireRequest(msgid, params, out);
 }
@@ -63,8 +65,10 @@ void AcquireCall::EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* 
                                 .request_id = request_id,
                                 .hold_ms = static_cast<uint64_t>(options.hold.count())};
   for (const FlowDemand& demand : demands) {
-    wire::AcquireAllParams::Item item{
-        .flow_id = demand.flow.value, .count = demand.count, .rate = demand.rate};
+    wire::AcquireAllParams::Item item{.flow_id = demand.flow.value,
+                                      .count = demand.count,
+                                      .rate = demand.rate,
+                                      .flow_name = NameOfFlow(demand.flow)};
     values.push_back(ParamOf(demand.param));
     if (values.back()) item.param = values.back()->view();
     params.items.push_back(item);
@@ -82,9 +86,12 @@ std::optional<uint64_t> AcquireCall::WaitLeft(int64_t now_ms) const {
 
 void RateCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
   if (!by_value) {
-    return wire::EncodeRateRequest(
-        msgid, {.flow_id = flow.value, .count = options.count, .prioritized = options.prioritized},
-        out);
+    return wire::EncodeRateRequest(msgid,
+                                   {.flow_id = flow.value,
+                                    .count = options.count,
+                                    .prioritized = options.prioritized,
+                                    .flow_name = NameOfFlow(flow)},
+                                   out);
   }
   // All values before the first view: a growing vector would move their bytes.
   std::vector<ParamValue> params;
@@ -94,7 +101,9 @@ void RateCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* ou
   std::vector<Param> views;
   views.reserve(params.size());
   for (const ParamValue& param : params) views.push_back(param.view());
-  wire::EncodeValueRateRequest(msgid, {.flow_id = flow.value, .count = options.count}, views, out);
+  wire::EncodeValueRateRequest(
+      msgid, {.flow_id = flow.value, .count = options.count, .flow_name = NameOfFlow(flow)}, views,
+      out);
 }
 
 void ReleaseCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
@@ -113,8 +122,13 @@ void PingCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* ou
   wire::EncodePlainRequest(msgid, wire::Method::kPing, out);
 }
 
-// Two rules behind the cursor flow_id - 1: a flow id may have one of each kind.
+// Two rules behind the cursor flow_id - 1: a flow id may have one of each kind. A name is told as
+// it is: servers that know names look it up.
 void RuleCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
+  if (const std::string_view name = NameOfFlow(FlowId(flow_id)); !name.empty()) {
+    return wire::EncodeRulesListRequest(
+        msgid, {.name_space = {}, .page = {.limit = 2}, .flow_name = name}, out);
+  }
   const uint64_t before = flow_id > 1 ? static_cast<uint64_t>(flow_id - 1) : 0;
   wire::EncodeRulesListRequest(msgid, {.name_space = {}, .page = {.limit = 2, .cursor = before}},
                                out);

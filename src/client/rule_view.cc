@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "nowcalls/flow_name.h"
 #include "wire/json.h"
 
 namespace nowcalls::client {
@@ -127,11 +128,14 @@ Result<FlowRules> ReadFlowRules(std::string_view result, int64_t flow_id) {
   }
   // The page may begin behind the flow id: rules of other flow ids are skipped.
   FlowRules rules;
+  const std::string_view name = NameOfFlow(FlowId(flow_id));
   for (const Json& rule : page->front()) {
     if (!rule.is_object()) continue;
     const auto config = rule.find("clusterConfig");
     if (config == rule.end() || !config->is_object()) continue;
-    if (Field<int64_t>(*config, "flowId", 0) != flow_id) continue;
+    const bool is_it = name.empty() ? Field<int64_t>(*config, "flowId", 0) == flow_id
+                                    : Text(rule, "resource") == name;
+    if (!is_it) continue;
     (IsByValue(rule) ? rules.by_value : rules.of_flow) = ReadRule(rule, *config);
   }
   return rules;

@@ -1,10 +1,12 @@
 // ClientSession: answers to its requests. session_calls.cc sends them, and ends those without one.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "client/answers.h"
 #include "client/session.h"
+#include "nowcalls/flow_name.h"
 
 namespace nowcalls::client {
 namespace {
@@ -82,6 +84,20 @@ void NoteRates(AcquireCall* call, const wire::AcquireAllReply& reply, int64_t no
   }
 }
 
+// The flow that refused, as asked for. The server tells a group the number of a name: it is the
+// name where that leaves no doubt.
+FlowId FlowOfRefusal(const AcquireCall& call, int64_t flow_id) {
+  const FlowId number(flow_id);
+  std::optional<FlowId> named;
+  for (const FlowDemand& demand : call.demands) {
+    if (demand.flow == number) return number;
+    if (NameOfFlow(demand.flow).empty() || named == demand.flow) continue;
+    if (named.has_value()) return number;
+    named = demand.flow;
+  }
+  return flow_id == 0 ? number : named.value_or(number);
+}
+
 // Of the first demand for the flow that refused.
 const Value& ParamOfRefused(const AcquireCall& call) {
   const auto demand =
@@ -128,8 +144,8 @@ Status ClientSession::Answered(const std::shared_ptr<AcquireCall>& call,
     call->strayed = true;
     Fail(call, NoAnswerOf(*call, "a token of the group ended before its answer came"), now_ms);
   } else if (reply->status != TokenStatus::kOk) {
-    Answer refusal = RefusalOf(FlowId(reply->flow_id), reply->status, reply->refused_by,
-                               reply->now_calls, reply->level);
+    Answer refusal = RefusalOf(FlowOfRefusal(*call, reply->flow_id), reply->status,
+                               reply->refused_by, reply->now_calls, reply->level);
     // A prioritized acquire follows the rule's acquireRefuseStrategy if room may come by itself.
     const bool by_rule = call->options.prioritized && reply->status == TokenStatus::kBlocked &&
                          MayPass(refusal.refused_by);

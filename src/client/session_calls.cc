@@ -7,6 +7,7 @@
 #include "client/answers.h"
 #include "client/session.h"
 #include "client/timeouts.h"
+#include "nowcalls/flow_name.h"
 
 namespace nowcalls::client {
 namespace {
@@ -205,7 +206,8 @@ void ClientSession::Send(const CallPtr& call, int64_t now_ms) {
 // Skips a rule that is fresh or asked for, and all beyond kRulesAskedMax open questions.
 void ClientSession::AskRule(int64_t flow_id, int64_t now_ms) {
   const bool asked = rules_asked_.contains(flow_id) || !rules_.IsStale(flow_id, now_ms);
-  if (asked || flow_id < 1 || rules_asked_.size() >= kRulesAskedMax) return;
+  const bool is_none = flow_id < 1 && NameOfFlow(FlowId(flow_id)).empty();
+  if (asked || is_none || rules_asked_.size() >= kRulesAskedMax) return;
   auto call = std::make_shared<RuleCall>(flow_id);
   rules_asked_[flow_id] = call;
   Ask(call, now_ms);

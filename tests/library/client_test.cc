@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "library/clients.h"
+#include "nowcalls/flow_name.h"
 #include "support/poll_until.h"
 #include "support/server_process.h"
 
@@ -34,6 +35,24 @@ TEST_CASE("a permit holds a token until it is destroyed") {
     CHECK(NowCalls(&rpc) == 1);
   }
   CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&rpc) == 0; }));
+}
+
+TEST_CASE("a flow may be the resource of its rule in every call") {
+  TestServer server(Json::array({RuleJson(7, 2), RuleJson(8, 100)}));
+  RpcClient rpc = server.Connect();
+  const auto client = StartClient(server.address(), "worker");
+  const Acquired acquired = client->Acquire(FlowNamed("resource-7"));
+  REQUIRE_MESSAGE(acquired.ok(), acquired.message);
+  CHECK(NameOfFlow(acquired.permit.grant().flow) == "resource-7");
+  CHECK(client->AcquireFuture(FlowNamed("resource-7")).get().ok());
+  CHECK(NowCalls(&rpc) >= 1);
+  CHECK(client->Request(FlowNamed("resource-8")).ok());
+  CHECK(client->Acquire(FlowNamed("resource-9")).outcome == Outcome::kNoRule);
+  const AllAcquired twice = client->AcquireAll({{FlowNamed("resource-7")}, {kFlow}});
+  CHECK(twice.outcome == Outcome::kBadRequest);
+  CHECK(twice.message.find("must not hold flow_id 7") != std::string::npos);
+  Permit adopted = client->Adopt(acquired.permit.token(), FlowNamed("resource-7"));
+  CHECK(adopted.Keep().ok());
 }
 
 TEST_CASE("a grant cannot be cut down to its answer, which would give the token back") {
