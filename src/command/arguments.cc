@@ -14,6 +14,7 @@
 #include "base/shown_text.h"
 #include "base/text.h"
 #include "base/usage_errors.h"
+#include "client/flow_text.h"
 #include "net/endpoint.h"
 #include "nowcalls_version.h"
 
@@ -55,17 +56,23 @@ CLI::Option* AddDuration(CLI::App* app, const std::string& name, const std::stri
       ->type_name("DURATION");
 }
 
-// ID or ID:COUNT. Without a COUNT it is 0, for --count to set.
-Result<FlowDemand> ParseFlow(std::string_view text) {
-  const size_t colon = text.find(':');
-  const Result<int64_t> id = ParseInteger<int64_t>(text.substr(0, colon), 1, INT64_MAX);
-  if (!id.ok()) return id.status();
-  FlowDemand demand{.flow = FlowId(*id), .count = 0};
-  if (colon == std::string_view::npos) return demand;
-  const Result<uint32_t> count =
-      ParseInteger<uint32_t>(text.substr(colon + 1), 1, uint32_t{INT32_MAX});
-  if (!count.ok()) return count.status();
-  demand.count = *count;
+// FLOW or FLOW:COUNT. Without a COUNT it is 0, for --count to set. A name may have colons: only a
+// whole number behind the last one is a COUNT.
+Result<FlowDemand> ParseDemand(std::string_view text) {
+  FlowDemand demand{.flow = {}, .count = 0};
+  const size_t colon = text.rfind(':');
+  if (colon != std::string_view::npos) {
+    const auto count = ParseInteger<uint32_t>(text.substr(colon + 1), 1, uint32_t{INT32_MAX});
+    const Result<FlowId> before = client::ParseFlow(text.substr(0, colon));
+    if (!count.ok() && before.ok() && before->value > 0) return count.status();
+    if (count.ok()) {
+      demand.count = *count;
+      text = text.substr(0, colon);
+    }
+  }
+  const Result<FlowId> flow = client::ParseFlow(text);
+  if (!flow.ok()) return flow.status();
+  demand.flow = *flow;
   return demand;
 }
 
@@ -135,11 +142,11 @@ class Parser {
            "--flow",
            [this](const std::vector<std::string>& texts) {
              for (const std::string& text : texts) {
-               arguments_.flows.push_back(RequireValue("--flow", ParseFlow(text)));
+               arguments_.flows.push_back(RequireValue("--flow", ParseDemand(text)));
              }
            },
-           "The rule's flowId; several are taken together, all or none")
-        ->type_name("ID[:COUNT]")
+           "The rule's flowId or resource; several are taken together, all or none")
+        ->type_name("FLOW[:COUNT]")
         ->expected(1)
         ->allow_extra_args(false)  // The next word may be exec's command.
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -256,8 +263,14 @@ class Parser {
   }
 
   CLI::Option* AddFlowOf(CLI::App* sub) {
-    return AddInteger<int64_t>(sub, "flow", "The rule's flowId", 1, INT64_MAX,
-                               [this](int64_t id) { arguments_.flows = {{.flow = FlowId(id)}}; });
+    return sub
+        ->add_option_function<std::string>(
+            "flow",
+            [this](const std::string& text) {
+              arguments_.flows = {{.flow = RequireValue("flow", client::ParseFlow(text))}};
+            },
+            "The rule's flowId or resource")
+        ->type_name("FLOW");
   }
 
   void AddInterval(CLI::App* sub) {
@@ -305,11 +318,11 @@ class Parser {
       if (demand.count == 0) demand.count = count_;
       if (arguments_.flows.size() == 1) demand.param = param_;
     }
-    std::set<int64_t> flows;
+    std::set<FlowId> flows;
     for (const FlowDemand& demand : arguments_.flows) {
-      if (flows.insert(demand.flow.value).second) continue;
-      const std::string id = std::to_string(demand.flow.value);
-      throw CLI::ValidationError("--flow", id + " is given twice; write " + id + ":COUNT");
+      if (flows.insert(demand.flow).second) continue;
+      const std::string flow = client::FlowWord(demand.flow);
+      throw CLI::ValidationError("--flow", flow + " is given twice; write " + flow + ":COUNT");
     }
     if (arguments_.flows.size() > 1 && param_.index() != 0) {
       throw CLI::ValidationError("--param", "goes with one --flow alone");

@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "client/flow_text.h"
 #include "command/complain.h"
 #include "command/running.h"
 #include "nowcalls/client.h"
@@ -76,8 +77,8 @@ class LostTokens {
     {
       const std::lock_guard lock(mutex_);
       if (!what_.empty()) what_ += "; ";
-      what_ += "lost token " + std::to_string(grant.token.value) + " of flow " +
-               std::to_string(grant.flow.value) + ": " +
+      what_ += "lost token " + std::to_string(grant.token.value) + " of " +
+               client::FlowText(grant.flow) + ": " +
                (reason.empty() ? "its time was over, or it was taken back" : reason);
     }
     bell_.Ring();
@@ -154,10 +155,10 @@ void AcquireFlows(Client* client, const Arguments& arguments, const AcquireOptio
   });
 }
 
-std::string Joined(const std::vector<Permit>& permits, uint64_t (*of)(const Grant&)) {
+std::string Joined(const std::vector<Permit>& permits, std::string (*of)(const Grant&)) {
   std::string text;
   for (const Permit& permit : permits) {
-    text += (text.empty() ? "" : ",") + std::to_string(of(permit.grant()));
+    text += (text.empty() ? "" : ",") + of(permit.grant());
   }
   return text;
 }
@@ -172,10 +173,12 @@ std::vector<std::pair<std::string, std::string>> VariablesOf(const ClientOptions
   return {
       {"NOWCALLS_SERVER", servers},
       {"NOWCALLS_NAMESPACE", client.name_space},
-      {"NOWCALLS_TOKEN_ID", Joined(permits, [](const Grant& g) { return g.token.value; })},
-      {"NOWCALLS_FENCE", Joined(permits, [](const Grant& g) { return g.fence.value; })},
+      {"NOWCALLS_TOKEN_ID",
+       Joined(permits, [](const Grant& g) { return std::to_string(g.token.value); })},
+      {"NOWCALLS_FENCE",
+       Joined(permits, [](const Grant& g) { return std::to_string(g.fence.value); })},
       {"NOWCALLS_FLOW_ID",
-       Joined(permits, [](const Grant& g) { return static_cast<uint64_t>(g.flow.value); })},
+       Joined(permits, [](const Grant& g) { return client::FlowWord(g.flow); })},
   };
 }
 
@@ -250,15 +253,31 @@ int Complained(const Answer& answer) {
   }
 }
 
+// Names hold no control characters.
+std::string JsonString(const std::string& text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    json += c;
+  }
+  return json + "\"";
+}
+
+// A name is a string of JSON.
+std::string WordOf(FlowId flow, bool json) {
+  const std::string word = client::FlowWord(flow);
+  return json && flow.value < 0 ? JsonString(word) : word;
+}
+
 // False: the output cannot be written.
 bool TellTokens(const Arguments& arguments, const std::vector<Permit>& permits) {
   for (const Permit& permit : permits) {
     const Grant& grant = permit.grant();
     std::printf(arguments.json
-                    ? "{\"token\":\"%llu\",\"flow_id\":%lld,\"fence\":%llu,\"hold_ms\":%lld}\n"
-                    : "token %llu, flow %lld, fence %llu, to hold %lld ms\n",
+                    ? "{\"token\":\"%llu\",\"flow_id\":%s,\"fence\":%llu,\"hold_ms\":%lld}\n"
+                    : "token %llu, flow %s, fence %llu, to hold %lld ms\n",
                 static_cast<unsigned long long>(grant.token.value),
-                static_cast<long long>(grant.flow.value),
+                WordOf(grant.flow, arguments.json).c_str(),
                 static_cast<unsigned long long>(grant.fence.value),
                 static_cast<long long>(grant.hold.count()));
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "command/complain.h"
 #include "command/terminal.h"
 #include "command/top_view.h"
+#include "nowcalls/flow_name.h"
 
 namespace nowcalls::command {
 namespace {
@@ -118,7 +120,10 @@ class Watch {
  public:
   explicit Watch(const Arguments& arguments) : arguments_(arguments) {
     state_.server = arguments.client.addresses.front();
-    if (!arguments.flows.empty()) state_.chosen = arguments.flows.front().flow.value;
+    if (arguments.flows.empty()) return;
+    const FlowId flow = arguments.flows.front().flow;
+    name_ = NameOfFlow(flow);
+    if (name_.empty()) state_.chosen = flow.value;
   }
 
   // A failure keeps the old figures and says so in the line of problems.
@@ -130,6 +135,7 @@ class Watch {
       if (client.ok()) client_ = *std::move(client);
     }
     if (client_ != nullptr) {
+      ChooseNamed();
       Result<TopSnapshot> snapshot =
           Look(client_.get(), state_.chosen, arguments_.client.timeout.count());
       status = snapshot.status();
@@ -171,6 +177,15 @@ class Watch {
   }
 
  private:
+  // Once: from then on the number is followed.
+  void ChooseNamed() {
+    if (name_.empty()) return;
+    const Result<wire::FlowRow> flow = client_->Flow({.flow_name = name_});
+    if (!flow.ok()) return;  // The listing has the same trouble, or there is no such flow any more.
+    state_.chosen = flow->flow_id;
+    name_ = {};
+  }
+
   void Choose() {
     if (snapshot_.flows.empty()) return;
     const int64_t flow = snapshot_.flows[state_.selected].flow_id;
@@ -183,6 +198,7 @@ class Watch {
   TopSnapshot snapshot_;
   TopRates rates_;
   TopState state_;
+  std::string_view name_;  // Of the chosen flow, while its number is not known.
 };
 
 int WatchOnTerminal(const Arguments& arguments) {
@@ -219,12 +235,17 @@ void PrintFlow(const Arguments& arguments, const wire::FlowRow& flow) {
   }
 }
 
+wire::FlowParams ParamsOf(const Arguments& arguments) {
+  const FlowId flow = arguments.flows.front().flow;
+  return {.flow_id = flow.value, .flow_name = NameOfFlow(flow)};
+}
+
 // The server's error if top was asked for an unknown flow; Ok if no server is reached.
 Status UnknownFlow(const Arguments& arguments) {
   if (arguments.flows.empty()) return {};
   const auto client = Connect(arguments);
   if (!client.ok()) return {};
-  Status status = (*client)->Flow({arguments.flows.front().flow.value}).status();
+  Status status = (*client)->Flow(ParamsOf(arguments)).status();
   return status.code() == StatusCode::kInvalidArgument ? status : Status();
 }
 
@@ -233,7 +254,7 @@ Status UnknownFlow(const Arguments& arguments) {
 int ShowFlow(const Arguments& arguments) {
   const auto client = Connect(arguments);
   if (!client.ok()) return ComplainOf(client.status());
-  const Result<wire::FlowRow> flow = (*client)->Flow({arguments.flows.front().flow.value});
+  const Result<wire::FlowRow> flow = (*client)->Flow(ParamsOf(arguments));
   if (!flow.ok()) return ComplainOf(flow.status());
   PrintFlow(arguments, *flow);
   for (const wire::FlowRow& by_value : flow->by_value) PrintFlow(arguments, by_value);

@@ -105,6 +105,34 @@ TEST_CASE("several flows are taken together") {
   CHECK(done.out == "7,8\n");
 }
 
+TEST_CASE("a flow may be named by the resource of its rule, with or without a count") {
+  TestServer server(Json::array({RuleJson(7, 2), RuleJson(8, 1)}));
+  const std::vector<std::string> print = {"/bin/sh", "-c", "echo $NOWCALLS_FLOW_ID"};
+  const Finished done = RunExec(server, {"--flow", "resource-7:2", "--flow", "resource-8"}, print);
+  CHECK_MESSAGE(done.exit_code == 0, done.err);
+  CHECK(done.out == "resource-7,resource-8\n");
+  const Finished full = RunExec(server, {"--flow", "resource-8:2"}, print);
+  CHECK(full.exit_code == 120);
+  CHECK(Contains(full.err, "flow 'resource-8' refused by over_level"));
+  CHECK(RunExec(server, {"--flow", "resource-9"}, print).exit_code == 123);
+  // The server sees that both are one flow; the tool alone cannot.
+  const Finished twice = RunExec(server, {"--flow", "resource-7", "--flow", "7"}, print);
+  CHECK(Contains(twice.err, "must not hold flow_id 7"));
+  const Finished same = RunExec(server, {"--flow", "a", "--flow", "a:2"}, print);
+  CHECK(same.exit_code == 64);
+  CHECK(Contains(same.err, "a is given twice; write a:COUNT"));
+  CHECK(RunExec(server, {"--flow", "7:x"}, print).exit_code == 64);
+}
+
+TEST_CASE("a resource with colons is asked for with a count behind it, or none that is a number") {
+  Json rule = RuleJson(7, 3);
+  rule["resource"] = "GET:/a:2";
+  TestServer server(rule);
+  const std::vector<std::string> print = {"/bin/sh", "-c", "echo $NOWCALLS_FLOW_ID"};
+  CHECK(RunExec(server, {"--flow", "GET:/a:2:3"}, print).out == "GET:/a:2\n");
+  CHECK(RunExec(server, {"--flow", "GET:/a:2"}, print).exit_code == 123);  // Two calls of GET:/a.
+}
+
 TEST_CASE("a flow's own count stays, and --count is of the others") {
   TestServer server(Json::array({RuleJson(7, 1), RuleJson(8, 5)}));
   const std::vector<std::string> command = {"/bin/echo", "ran"};

@@ -74,6 +74,22 @@ TEST_CASE("flow and ping show what they ask") {
   CHECK(RunProgram({ProductBinary("nowcalls"), "ping", "--server", "127.0.0.1:1"}).exit_code == 69);
 }
 
+TEST_CASE("acquire, flow and top take the resource of a rule") {
+  TestServer server(RuleJson(7, 3, {{"clientOfflineTime", 60'000}}));
+  const Finished json = RunNowcalls(server, {"acquire", "--flow", "resource-7", "--json"});
+  REQUIRE_MESSAGE(json.exit_code == 0, json.err);
+  CHECK(Json::parse(json.out).at("flow_id") == "resource-7");
+  const Finished text = RunNowcalls(server, {"acquire", "--flow", "resource-7"});
+  CHECK(Contains(text.out, ", flow resource-7, fence "));
+  CHECK(RunNowcalls(server, {"flow", "resource-7"}).out ==
+        "flow 7 (resource-7): 2 of 3 calls in progress, 0 waiting\n");
+  const Finished none = RunNowcalls(server, {"flow", "resource-8"});
+  CHECK(none.exit_code == 1);
+  CHECK(Contains(none.err, "flow_id 'resource-8' has neither a rule nor tokens"));
+  CHECK(Contains(RunNowcalls(server, {"top", "resource-7", "--once"}).out, "flow 7: 2 holders"));
+  CHECK(RunNowcalls(server, {"top", "resource-8", "--once"}).exit_code == 1);
+}
+
 TEST_CASE("ping goes on when its server is back, and sums up when it is interrupted") {
   TestServer server(RuleJson(7, 3));
   const TempDir dir;
