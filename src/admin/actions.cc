@@ -19,10 +19,13 @@ std::string Tokens(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " token" : " tokens");
 }
 
-// "flow 7", "flow 7 by value".
+// "flow 7", "flow 7 by value", "flow 'checkout' (7)".
 std::string FlowName(const Arguments& arguments) {
   const bool by_value = arguments.kind == FlowKind::kValue;
-  return "flow " + std::to_string(arguments.flow_id) + (by_value ? " by value" : "");
+  const std::string number = std::to_string(arguments.flow_id);
+  const std::string& name = arguments.flow_name;
+  return "flow " + (name.empty() ? number : Quoted(name) + " (" + number + ")") +
+         (by_value ? " by value" : "");
 }
 
 FlowChoice ChoiceOf(const Arguments& arguments) {

@@ -16,7 +16,9 @@
 #include "base/shown_text.h"
 #include "base/text.h"
 #include "base/usage_errors.h"
+#include "client/flow_text.h"
 #include "net/endpoint.h"
+#include "nowcalls/flow_name.h"
 #include "nowcalls_version.h"
 
 namespace nowcalls::admin {
@@ -218,9 +220,8 @@ class Parser {
   }
 
   void AddTokenFilters(CLI::App* app) {
-    AddInteger<int64_t>(app, "--flow", "Only tokens of this flow", 1, INT64_MAX,
-                        [this](int64_t id) { arguments_.filter.flow_id = id; })
-        ->type_name("ID");
+    AddFlowOption(app, "--flow", "Only tokens of this flow",
+                  [this](int64_t id) { arguments_.filter.flow_id = id; });
     AddKind(app, kKindOfTokensHelp, &arguments_.filter.kind);
     AddClientFilter(app, "Only tokens of this client id");
     AddNamespaceFilter(app, "Only tokens of clients in this namespace");
@@ -250,7 +251,7 @@ class Parser {
     AddNamespaceFilter(stat, "Only flows whose rule is in this namespace");
     stat->add_flag("--busy", arguments_.busy, "Only flows with live tokens or waiters");
     CLI::App* flow = AddListing(&app_, Command::kFlow, "flow", "Show one flow in detail");
-    AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
+    AddFlowOption(flow, "FLOW", "The flow", [this](int64_t id) {
       arguments_.flow_id = id;
     })->required();
     AddKind(flow, kKindHelp, &arguments_.kind);
@@ -343,28 +344,33 @@ class Parser {
     AddLiveServer(load);
     CLI::App* diff = AddListing(rules, Command::kRulesDiff, "diff",
                                 "Show what a load would change; exit 0: nothing, 1: something");
-    for (CLI::App* app : {load, diff}) {
-      app->add_option_function<std::string>(
-             "--namespace",
-             [this](const std::string& name) {
-               Require("--namespace", CheckNamespace(name));
-               arguments_.name_space = name;
-             },
-             "The namespace whose rules the file holds")
-          ->type_name("NS")
-          ->required();
-    }
+    constexpr char kOfFile[] = "The namespace whose rules the file holds";
+    AddNamespace(load, kOfFile)->required();
+    AddNamespace(diff, kOfFile)->required();
     AddNamespaceFilter(AddListing(rules, Command::kRulesSources, "sources",
                                   "Print where the rules of each namespace come from"),
                        "Only this namespace");
     CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
                                  "Say whether a file of rules could be loaded; needs no server");
     check->add_flag("--strict", arguments_.strict, "Exit with 1 if anything is warned of");
+    AddNamespace(check, kOfFile);
     for (CLI::App* app : {load, diff, check}) {
       app->add_option("FILE", arguments_.file,
                       "Sentinel's JSON array of rules; '-': standard input")
           ->required();
     }
+  }
+
+  CLI::Option* AddNamespace(CLI::App* app, const std::string& help) {
+    return app
+        ->add_option_function<std::string>(
+            "--namespace",
+            [this](const std::string& name) {
+              Require("--namespace", CheckNamespace(name));
+              arguments_.name_space = name;
+            },
+            help)
+        ->type_name("NS");
   }
 
   CLI::Option* AddKind(CLI::App* app, const std::string& help, std::optional<FlowKind>* kind) {
@@ -382,10 +388,24 @@ class Parser {
   }
 
   CLI::Option* AddFlow(CLI::App* app, const std::string& help) {
-    return AddInteger<int64_t>(app, "--flow", help, 1, INT64_MAX,
-                               [this](int64_t id) { arguments_.flow_id = id; })
-        ->type_name("ID");
+    return AddFlowOption(app, "--flow", help, [this](int64_t id) { arguments_.flow_id = id; });
   }
+
+  CLI::Option* AddFlowOption(CLI::App* app, const std::string& name, const std::string& help,
+                             const std::function<void(int64_t)>& set) {
+    return app
+        ->add_option_function<std::string>(
+            name,
+            [this, name, set](const std::string& text) {
+              const FlowId flow = RequireValue(name, client::ParseFlow(text));
+              arguments_.flow_name = NameOfFlow(flow);
+              if (arguments_.flow_name.empty()) set(flow.value);
+            },
+            help + ": its number or its resource")
+        ->type_name(name == "--flow" ? "FLOW" : "");
+  }
+
+  bool has_flow() const { return arguments_.flow_id != 0 || !arguments_.flow_name.empty(); }
 
   void AddYes(CLI::App* app) {
     app->add_flag("--yes", arguments_.yes, "Do not ask whether many tokens are to be taken back");
@@ -420,16 +440,8 @@ class Parser {
                 },
                 "All tokens of this client id, or of @HOST:PORT as sessions shows it")
             ->type_name("ID");
-    CLI::Option* name_space = reclaim
-                                  ->add_option_function<std::string>(
-                                      "--namespace",
-                                      [this](const std::string& name) {
-                                        Require("--namespace", CheckNamespace(name));
-                                        arguments_.name_space = name;
-                                      },
-                                      "The namespace of the client; alone: all tokens of its rules")
-                                  ->type_name("NS");
-    client->needs(name_space);
+    client->needs(
+        AddNamespace(reclaim, "The namespace of the client; alone: all tokens of its rules"));
     AddInstance(reclaim, "Of the client only the tokens of this instance", &arguments_.instance)
         ->needs(client);
     CLI::Option* flow = AddFlow(reclaim, "All tokens of this flow");
@@ -441,14 +453,14 @@ class Parser {
 
   Command WhichReclaim() const {
     const bool client = !arguments_.client_id.empty();
-    const bool flow = arguments_.flow_id != 0;
+    const bool flow = has_flow();
     const bool name_space = !arguments_.name_space.empty() && !client;
     const int kinds = (arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) +
                       (name_space ? 1 : 0);
     if (kinds != 1) {
       throw CLI::ValidationError("reclaim",
                                  "takes one of TOKEN_ID, --client ID with --namespace NS, "
-                                 "--flow ID, and --namespace NS");
+                                 "--flow FLOW, and --namespace NS");
     }
     if (client) return Command::kReclaimClient;
     if (name_space) return Command::kReclaimNamespace;
@@ -472,23 +484,14 @@ class Parser {
         "that are out stay");
     AddLiveServer(drain);
     CLI::Option* flow = AddFlow(drain, "The flow");
-    drain
-        ->add_option_function<std::string>(
-            "--namespace",
-            [this](const std::string& name) {
-              Require("--namespace", CheckNamespace(name));
-              arguments_.name_space = name;
-            },
-            "All rules that this namespace has in force")
-        ->type_name("NS")
-        ->excludes(flow);
+    AddNamespace(drain, "All rules that this namespace has in force")->excludes(flow);
     AddKind(drain, kKindHelp, &arguments_.kind)->needs(flow);
     drain->add_flag("--off", arguments_.off, "Let it grant again");
     AddReason(drain, "Why, for the server's log");
     drain->callback([this] {
-      const bool flow_given = arguments_.flow_id != 0;
+      const bool flow_given = has_flow();
       if (!flow_given && arguments_.name_space.empty()) {
-        throw CLI::ValidationError("drain", "takes one of --flow ID and --namespace NS");
+        throw CLI::ValidationError("drain", "takes one of --flow FLOW and --namespace NS");
       }
       arguments_.command = flow_given ? Command::kDrain : Command::kDrainNamespace;
     });
@@ -541,9 +544,8 @@ class Parser {
                                    "newest first");
     AddLimit(history);
     HistoryFilter* filter = &arguments_.history_filter;
-    AddInteger<int64_t>(history, "--flow", "Only tokens of this flow", 1, INT64_MAX,
-                        [filter](int64_t id) { filter->flow_id = id; })
-        ->type_name("ID");
+    AddFlowOption(history, "--flow", "Only tokens of this flow",
+                  [filter](int64_t id) { filter->flow_id = id; });
     AddKind(history, kKindOfTokensHelp, &filter->kind);
     AddFilter(history, "--client", "ID", "Only tokens of this client id", &filter->client_id,
               [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });

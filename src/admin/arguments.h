@@ -76,6 +76,8 @@ struct Arguments {
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
+  // Instead of a flow id, here and in the filters; see ResolveFlow.
+  std::string flow_name;
   std::optional<FlowKind> kind;  // Of flow, waiters, reclaim --flow, purge and drain.
   uint64_t token_id = 0;
   std::string reason;

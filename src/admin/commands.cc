@@ -113,15 +113,35 @@ void NoteHolder(const Arguments& arguments, const Streams& streams) {
               " has this ledger open; reading beside it what it has logged so far\n");
 }
 
+// A name becomes a number once, so that an act is about the flow that was confirmed.
+Result<Arguments> ResolveFlow(const Arguments& arguments, Source* source) {
+  Arguments resolved = arguments;
+  if (arguments.flow_name.empty()) return resolved;
+  // A command has one flow and one kind, whichever members it reads.
+  const std::optional<FlowKind> kind = arguments.kind.has_value() ? arguments.kind
+                                       : arguments.filter.kind.has_value()
+                                           ? arguments.filter.kind
+                                           : arguments.history_filter.kind;
+  const Result<FlowChoice> choice = source->FindFlow(arguments.flow_name, kind);
+  if (!choice.ok()) return choice.status();
+  resolved.flow_id = choice->id.value;
+  resolved.filter.flow_id = resolved.history_filter.flow_id = choice->id.value;
+  resolved.kind = resolved.filter.kind = resolved.history_filter.kind = choice->kind;
+  return resolved;
+}
+
 // `file` is of `rules diff`; null for others.
 int Show(const Arguments& arguments, const Streams& streams, const RulesFile* file, Source* source,
          Progress* progress, const std::string& hint = {}) {
   const Format format = FormatOf(arguments, streams);
+  const Result<Arguments> resolved = ResolveFlow(arguments, source);
   Result<bool> same = true;
   // A diff answers yes or no, a listing only whether it worked.
-  if (file != nullptr) {
-    same = PrintRulesDiff(arguments, format, file->parsed, source, progress, streams);
-  } else if (const Status status = PrintListing(arguments, format, source, streams.out);
+  if (!resolved.ok()) {
+    same = resolved.status();
+  } else if (file != nullptr) {
+    same = PrintRulesDiff(*resolved, format, file->parsed, source, progress, streams);
+  } else if (const Status status = PrintListing(*resolved, format, source, streams.out);
              !status.ok()) {
     same = status;
   }
@@ -215,7 +235,7 @@ int FinishOnFile(const Streams& streams, const Status& status) {
 }
 
 int RulesCheck(const Arguments& arguments, const Streams& streams) {
-  const Result<RulesFile> file = ReadRulesFile(arguments.file);
+  const Result<RulesFile> file = ReadRulesFile(arguments.file, arguments.name_space);
   if (!file.ok()) return FinishOnFile(streams, file.status());
   streams.out->Write(Counted(file->parsed.rules.size(), "rule") + " ok, " +
                      std::to_string(file->parsed.skipped.count()) + " skipped\n" +
@@ -241,7 +261,7 @@ Status CheckFitsMessage(const Arguments& arguments, const RulesFile& file) {
 }
 
 int RulesLoad(const Arguments& arguments, const Streams& streams) {
-  const Result<RulesFile> file = ReadRulesFile(arguments.file);
+  const Result<RulesFile> file = ReadRulesFile(arguments.file, arguments.name_space);
   if (!file.ok()) return FinishOnFile(streams, file.status());
   // Before the server is asked, which would answer with less help.
   if (const Status fits = CheckFitsMessage(arguments, *file); !fits.ok()) {
@@ -368,9 +388,14 @@ int RunBackup(const Arguments& arguments, const Streams& streams) {
   return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
 }
 
-int RunAction(const Arguments& arguments, const Streams& streams) {
-  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+int RunAction(const Arguments& given, const Streams& streams) {
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(given);
   if (!client.ok()) return Finish(streams, client.status());
+  Progress silent(/*enabled=*/false, "flows", streams.err);
+  LiveSource source(client->get(), &silent);
+  const Result<Arguments> resolved = ResolveFlow(given, &source);
+  if (!resolved.ok()) return Finish(streams, resolved.status());
+  const Arguments& arguments = *resolved;
   // Count, check that it can be confirmed, act: a mistake is told before anything is taken back.
   const Result<Affected> affected = FindAffected(arguments, client->get());
   if (!affected.ok()) return Finish(streams, affected.status());
@@ -454,7 +479,7 @@ int Run(const Arguments& arguments, const Streams& streams) {
   // The rest shows rows. The file of a diff is read first: without it the source need not be asked.
   std::optional<RulesFile> file;
   if (arguments.command == Command::kRulesDiff) {
-    Result<RulesFile> read = ReadRulesFile(arguments.file);
+    Result<RulesFile> read = ReadRulesFile(arguments.file, arguments.name_space);
     if (!read.ok()) return FinishOnFile(streams, read.status());
     file = *std::move(read);
   }

@@ -17,7 +17,7 @@ namespace nowcalls::admin {
 
 // The cells of one rule.
 struct EffectiveRule {
-  int64_t flow_id = 0;
+  int64_t flow_id = 0;  // 0: the number of its name, in a namespace that is not known.
   std::string resource;
   std::string level;
   std::string may_last;
@@ -36,7 +36,7 @@ constexpr int64_t kResourceTimeoutFactor = 2;
 
 constexpr Column<EffectiveRule> kEffectiveColumns[] = {
     {{"flow_id", "FLOW_ID", Kind::kNumber},
-     [](const EffectiveRule& r) -> Cell { return r.flow_id; }},
+     [](const EffectiveRule& r) { return r.flow_id != 0 ? Cell(r.flow_id) : Cell(); }},
     {{"resource", "RESOURCE", Kind::kText},
      [](const EffectiveRule& r) { return Text(r.resource); }},
     {{"level", "LEVEL", Kind::kText}, [](const EffectiveRule& r) { return Text(r.level); }},
@@ -102,6 +102,13 @@ std::string MayLastText(const Rule& rule) {
                 rule.resource_timeout_ms == Rule().resource_timeout_ms);
 }
 
+// "7", or the resource, whose number depends on the namespace.
+std::string FlowWord(const Rule& rule) {
+  constexpr size_t kResourceBytes = 24;
+  return rule.flow_id != FlowId{} ? std::to_string(rule.flow_id.value)
+                                  : TerminalText(Shortened(rule.resource, kResourceBytes));
+}
+
 std::string OfflineText(const Rule& rule) {
   if (rule.says_rate()) return "-";
   return Marked(HumanDuration(rule.client_offline_time_ms),
@@ -165,8 +172,7 @@ std::string OwnLimits(const std::vector<Rule>& rules) {
       // All are counted, the first few are shown.
       if (++count > kShownMax) continue;
       const Param value = item.value.view();
-      text += "  flow " + std::to_string(rule.flow_id.value) + ", " +
-              std::string(ParamTypeName(value.type)) + " " +
+      text += "  flow " + FlowWord(rule) + ", " + std::string(ParamTypeName(value.type)) + " " +
               TerminalText(Shortened(ParamText(value), kValueBytes)) + ": " +
               core::AmountText(rule, item.count) + "\n";
     }
@@ -209,7 +215,7 @@ std::string WithoutServer(const std::vector<Rule>& rules) {
   std::string flows;
   for (const Rule& rule : rules) {
     if (rule.fallback_to_local_when_fail || ++count > kShownMax) continue;
-    flows += (count == 1 ? " " : ", ") + std::to_string(rule.flow_id.value);
+    flows += (count == 1 ? " " : ", ") + FlowWord(rule);
   }
   if (count == 0) return {};
   if (count > kShownMax) flows += " and " + std::to_string(count - kShownMax) + " more";
@@ -220,6 +226,11 @@ std::string WithoutServer(const std::vector<Rule>& rules) {
 
 std::string Legend(const std::vector<Rule>& rules) {
   std::string legend = "*: as by default.\n";
+  const bool by_name_alone = std::any_of(rules.begin(), rules.end(),
+                                         [](const Rule& rule) { return rule.flow_id == FlowId{}; });
+  if (by_name_alone) {
+    legend += "FLOW_ID -: clients ask by the resource's name; --namespace NS shows the number.\n";
+  }
   const auto per_client = std::find_if(rules.begin(), rules.end(), IsPerClient);
   if (per_client != rules.end()) legend += PerClientLegend(*per_client);
   if (std::any_of(rules.begin(), rules.end(), IsPerValue)) {

@@ -87,6 +87,21 @@ Result<std::vector<FlowRow>> AskFlow(const FlowChoice& choice, client::BlockingC
   return rows;
 }
 
+Result<FlowChoice> LiveSource::FindFlow(const std::string& resource,
+                                        const std::optional<FlowKind>& kind) {
+  const Result<FlowRow> flow = client_->Flow({.kind = kind, .flow_name = resource});
+  if (!flow.ok()) {
+    const std::string& why = flow.status().message();
+    if (why.starts_with("BAD_PARAMS: ") && why.ends_with(kNoRuleAndTokens)) {
+      return NoSuchFlow(resource);
+    }
+    return flow.status();
+  }
+  FlowChoice choice{FlowId{flow->flow_id}};
+  if (flow->by_value.empty()) choice.kind = wire::KeyOf(*flow).kind;
+  return choice;
+}
+
 Status LiveSource::Params(int64_t flow_id, size_t limit, bool by_minute,
                           const RowSink<wire::ParamRow>& sink) {
   // Asked first: its error names the flow, while that of params names a parameter.

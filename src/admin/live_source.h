@@ -30,6 +30,8 @@ class LiveSource : public Source {
                       const RowSink<wire::TokenRow>& sink) override;
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
   Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) override;
+  Result<FlowChoice> FindFlow(const std::string& resource,
+                              const std::optional<FlowKind>& kind) override;
   Status Params(int64_t flow_id, size_t limit, bool by_minute,
                 const RowSink<wire::ParamRow>& sink) override;
   Status Waiters(const RowFilter& filter, size_t limit,

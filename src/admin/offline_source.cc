@@ -127,6 +127,21 @@ HistoryRow HistoryRowOf(const ledger::HistoryEntry& entry) {
   return row;
 }
 
+// As the server says it. `rows` are by number.
+Status SeveralFlows(const std::string& resource, const std::vector<const FlowRow*>& rows) {
+  constexpr size_t kShownMax = 4;
+  std::string numbers;
+  for (size_t i = 0; i < std::min(rows.size(), kShownMax); ++i) {
+    numbers += (i == 0 ? "" : ", ") + std::to_string(rows[i]->flow_id) +
+               (wire::KeyOf(*rows[i]).kind == FlowKind::kValue ? " by value" : "") +
+               " of namespace " + rows[i]->name_space;
+  }
+  if (rows.size() > kShownMax) numbers += " and more";
+  return Status::InvalidArgument("flow " + Quoted(resource) +
+                                 " is the resource of several rules: " + numbers +
+                                 "; ask by number");
+}
+
 }  // namespace
 
 Result<int64_t> OfflineSource::NowMs() {
@@ -218,6 +233,28 @@ Result<std::vector<FlowRow>> OfflineSource::Flow(const FlowChoice& choice) {
   }
   if (chosen.empty()) return NoSuchFlow(choice);
   return chosen;
+}
+
+Result<FlowChoice> OfflineSource::FindFlow(const std::string& resource,
+                                           const std::optional<FlowKind>& kind) {
+  FlowRows rows;
+  Status damage;
+  NOWCALLS_RETURN_IF_ERROR(CollectFlows(&rows, &damage));
+  NOWCALLS_RETURN_IF_ERROR(damage);
+  std::vector<const FlowRow*> found;
+  for (const bool removed : {false, true}) {
+    for (const auto& [key, row] : rows) {
+      const bool is_it =
+          row.resource == resource && row.removed == removed && kind.value_or(key.kind) == key.kind;
+      if (is_it) found.push_back(&row);
+    }
+    if (!found.empty()) break;
+  }
+  if (found.empty()) return NoSuchFlow(resource);
+  if (found.front()->flow_id != found.back()->flow_id) return SeveralFlows(resource, found);
+  FlowChoice choice{FlowId{found.front()->flow_id}};
+  if (found.size() == 1) choice.kind = wire::KeyOf(*found.front()).kind;
+  return choice;
 }
 
 Status OfflineSource::Waiters(const RowFilter& /*filter*/, size_t /*limit*/,

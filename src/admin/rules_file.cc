@@ -59,10 +59,10 @@ std::string RulesFileName(const std::string& path) {
   return IsStandardInput(path) ? "standard input" : path;
 }
 
-Result<RulesFile> ReadRulesFile(const std::string& path) {
+Result<RulesFile> ReadRulesFile(const std::string& path, std::string_view name_space) {
   Result<std::string> json = ReadText(path);
   if (!json.ok()) return json.status();
-  Result<core::ParsedRules> parsed = core::ParseRules(*json);
+  Result<core::ParsedRules> parsed = core::ParseRules(*json, name_space);
   if (!parsed.ok()) return parsed.status().WithContext(RulesFileName(path));
   return RulesFile{*std::move(json), *std::move(parsed)};
 }

@@ -5,6 +5,7 @@
 #define NOWCALLS_ADMIN_RULES_FILE_H_
 
 #include <string>
+#include <string_view>
 
 #include "core/rules/rule_json.h"
 #include "nowcalls/status.h"
@@ -23,7 +24,8 @@ std::string RulesFileName(const std::string& path);
 
 // Errors name the file. kInvalidArgument: missing, above kRulesFileBytesMax, or no rules (then rule
 // and field). kIoError: unreadable.
-Result<RulesFile> ReadRulesFile(const std::string& path);
+// Without namespace, rules without flowId have flow id 0.
+Result<RulesFile> ReadRulesFile(const std::string& path, std::string_view name_space);
 
 }  // namespace nowcalls::admin
 

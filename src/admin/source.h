@@ -9,10 +9,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "admin/columns.h"
 #include "base/duration.h"
+#include "base/text.h"
 #include "nowcalls/flow_kind.h"
 #include "nowcalls/status.h"
 #include "wire/namespace_rows.h"
@@ -30,6 +32,13 @@ inline Status NoSuchFlow(const FlowChoice& choice) {
   return Status::NotFound("flow " + std::to_string(choice.id.value) +
                           (choice.kind == FlowKind::kValue ? " by value" : "") +
                           " has neither a rule nor tokens");
+}
+
+inline constexpr std::string_view kNoRuleAndTokens = " has neither a rule nor tokens";
+
+// kNotFound.
+inline Status NoSuchFlow(const std::string& resource) {
+  return Status::NotFound("flow " + Quoted(resource) + std::string(kNoRuleAndTokens));
 }
 
 // Of tokens; flows and waiters, by the fields that they have.
@@ -95,6 +104,10 @@ class Source {
   virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
   // One row, or two if no kind is chosen. kNotFound: neither rule nor token.
   virtual Result<std::vector<wire::FlowRow>> Flow(const FlowChoice& choice) = 0;
+  // The flow whose rule has the resource, in force before removed; of no kind if both have it.
+  // kNotFound: none. kInvalidArgument: several, with their numbers.
+  virtual Result<FlowChoice> FindFlow(const std::string& resource,
+                                      const std::optional<FlowKind>& kind) = 0;
   // The most used by nowCalls, of a server at most kListRowsMax; offline held ones. kNotFound as of
   // Flow. `by_minute`: equal ones by calls of the last minute.
   virtual Status Params(int64_t flow_id, size_t limit, bool by_minute,

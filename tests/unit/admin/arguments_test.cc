@@ -252,8 +252,8 @@ TEST_CASE("a backup and a restore name where from and where to") {
 
 TEST_CASE("a reclaim of everything, of nothing or of two things at once is refused") {
   constexpr char kChoice[] =
-      "nowcalls-admin: reclaim: takes one of TOKEN_ID, --client ID with --namespace NS, --flow ID, "
-      "and --namespace NS";
+      "nowcalls-admin: reclaim: takes one of TOKEN_ID, --client ID with --namespace NS, --flow "
+      "FLOW, and --namespace NS";
   CHECK(ErrorOf({"reclaim", "--reason", "x"}) == kChoice);
   CHECK(ErrorOf({"reclaim", "5", "--flow", "7", "--reason", "x"}) == kChoice);
   CHECK(ErrorOf({"reclaim", "--client", "c", "--namespace", "n", "--flow", "7", "--reason", "x"}) ==
@@ -267,7 +267,38 @@ TEST_CASE("a reclaim of everything, of nothing or of two things at once is refus
   CHECK(ErrorOf({"purge"}) == "nowcalls-admin: --flow is required");
   CHECK(ErrorOf({"purge", "--flow", "7", "--data-dir", "d"}) ==
         "nowcalls-admin: 'nowcalls-admin purge' asks a running server, not a ledger on disk");
-  CHECK(ErrorOf({"drain"}) == "nowcalls-admin: drain: takes one of --flow ID and --namespace NS");
+  CHECK(ErrorOf({"drain"}) == "nowcalls-admin: drain: takes one of --flow FLOW and --namespace NS");
+}
+
+TEST_CASE("a flow is a number or the resource of a rule, in every command that has one") {
+  for (const std::vector<const char*>& command :
+       std::vector<std::vector<const char*>>{{"flow"},
+                                             {"params", "--flow"},
+                                             {"dump", "--flow"},
+                                             {"tokens", "--flow"},
+                                             {"waiters", "--flow"},
+                                             {"history", "--flow"},
+                                             {"reclaim", "--reason", "r", "--flow"},
+                                             {"purge", "--flow"},
+                                             {"drain", "--flow"}}) {
+    CAPTURE(command.front());
+    const auto with = [&](const char* flow) {
+      std::vector<const char*> words = command;
+      words.push_back(flow);
+      return *Parse(words).arguments;
+    };
+    const Arguments named = with("GET:/orders");
+    CHECK(named.flow_name == "GET:/orders");
+    CHECK(named.flow_id == 0);
+    CHECK_FALSE(named.filter.flow_id.has_value());
+    const Arguments numbered = with("7");
+    CHECK(numbered.flow_name.empty());
+    CHECK(numbered.flow_id + numbered.filter.flow_id.value_or(0) +
+              numbered.history_filter.flow_id.value_or(0) ==
+          7);
+  }
+  CHECK(ErrorOf({"flow", ""}) == "nowcalls-admin: FLOW: a resource must be 1..1024 bytes, got 0");
+  CHECK(ErrorOf({"purge", "--flow", "a\nb"}).find("--flow: a resource must") != std::string::npos);
 }
 
 TEST_CASE("the history is filtered by flow, client, namespace and reason") {
@@ -314,8 +345,9 @@ TEST_CASE("a wrong command line is refused with what is wrong") {
         "nowcalls-admin: --min-age: '10' lacks a unit: ms, s, m, h or d");
   CHECK(ErrorOf({"dump", "--flow", "0"}) ==
         "nowcalls-admin: --flow: '0' is not a whole number from 1 to 9223372036854775807");
-  CHECK(ErrorOf({"flow", "010x"}) ==
-        "nowcalls-admin: FLOW_ID: '010x' is not a whole number from 1 to 9223372036854775807");
+  CHECK(ErrorOf({"flow", "9223372036854775808"}) ==
+        "nowcalls-admin: FLOW: '9223372036854775808' is not a whole number from 1 to "
+        "9223372036854775807");
   CHECK(ErrorOf({"tokens", "--limit", "1000001"}) ==
         "nowcalls-admin: --limit: '1000001' is not a whole number from 1 to 1000000");
   CHECK(ErrorOf({"dump", "--namespace", ""}) ==

@@ -408,5 +408,31 @@ TEST_CASE("now is the server's, and a flow is asked for by its id") {
   CHECK(live->Flow(FlowId{101})->at(0).flow_id == 101);
 }
 
+TEST_CASE("a flow is found by its resource as the server says it") {
+  std::string why;
+  Live source([&](const Envelope& request, OutputBuffer* out) {
+    wire::FlowParams params;
+    wire::RequestError error;
+    REQUIRE(wire::DecodeFlow(request.params, &params, &error));
+    CHECK(params.flow_name == "checkout");
+    if (!why.empty()) {
+      return wire::EncodeError(request.msgid, {wire::ErrorCode::kBadParams, why}, out);
+    }
+    FlowRow row;
+    row.flow_id = 7;
+    row.kind = "value";
+    wire::EncodeFlow(request.msgid, row, out);
+  });
+  const Result<FlowChoice> choice = source->FindFlow("checkout", std::nullopt);
+  REQUIRE(choice.ok());
+  CHECK(choice->id == FlowId{7});
+  CHECK(choice->kind == FlowKind::kValue);
+  why = "flow: flow_id 'checkout' has neither a rule nor tokens";
+  CHECK(source->FindFlow("checkout", std::nullopt).status().message() ==
+        "flow 'checkout' has neither a rule nor tokens");
+  why = "flow: flow_id 'checkout' is the resource of several rules: 7 of namespace shop";
+  CHECK(source->FindFlow("checkout", std::nullopt).status().message() == "BAD_PARAMS: " + why);
+}
+
 }  // namespace
 }  // namespace nowcalls::admin

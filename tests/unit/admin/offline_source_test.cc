@@ -426,5 +426,35 @@ TEST_CASE("a ledger that was never written to has no rows and a now of zero") {
   CHECK(source.Tokens({}, [](const TokenRow&) { return Status::IoError("a row"); }).ok());
 }
 
+TEST_CASE("a flow is found by its resource, a rule in force before a removed one") {
+  const auto rule = [](int64_t flow_id, const char* resource, bool by_value = false) {
+    core::Rule made = GlobalRule(flow_id, 5);
+    made.resource = resource;
+    if (by_value) made.param.emplace();
+    return made;
+  };
+  Offline offline(LedgerBuilder()
+                      .Rule("shop", rule(7, "checkout"))
+                      .Rule("shop", rule(8, "chat", true))
+                      .TwoRules("shop", rule(9, "both"), rule(9, "both", true))
+                      .Rule("shop", rule(10, "twice"))
+                      .Rule("bank", rule(11, "twice")));
+  const auto found = [&](const char* name, std::optional<FlowKind> kind = {}) -> std::string {
+    const Result<FlowChoice> choice = offline.source.FindFlow(name, kind);
+    if (!choice.ok()) return choice.status().message();
+    return std::to_string(choice->id.value) +
+           (choice->kind.has_value() ? " " + std::string(FlowKindName(*choice->kind)) : "");
+  };
+  CHECK(found("checkout") == "7 flow");
+  CHECK(found("checkout", FlowKind::kValue) == "flow 'checkout' has neither a rule nor tokens");
+  CHECK(found("chat") == "8 value");
+  CHECK(found("both") == "9");
+  CHECK(found("both", FlowKind::kValue) == "9 value");
+  CHECK(found("twice") ==
+        "flow 'twice' is the resource of several rules: 10 of namespace shop, 11 of namespace "
+        "bank; ask by number");
+  CHECK(found("Checkout") == "flow 'Checkout' has neither a rule nor tokens");
+}
+
 }  // namespace
 }  // namespace nowcalls::admin
