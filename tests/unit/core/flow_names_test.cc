@@ -69,7 +69,7 @@ TEST_CASE("a rule that changes its resource or its namespace is found by its new
   CHECK(NumbersOf(&h, "app", NamedInForce("pay")) == "7");
   CHECK(FindWrongBook(h.core()) == "");
 
-  const RuleSet empty{.name_space = "app"};
+  const RuleSet empty{.name_space = "app", .parsed = {}};
   const RuleSet moved{
       .name_space = "bank",
       .parsed = ParseRules(RulesJson({{.flow = 7, .resource = "pay"}}), "bank").value()};
