@@ -271,17 +271,19 @@ TEST_CASE("rules_list has the rules of one flow, by number or by name") {
   };
   const ConnectionId shop = s.Client("shop");
   const ConnectionId admin = s.h.Connect("127.0.0.1:9");
-  CHECK(listed(shop, {.page = {.limit = 2}, .flow_name = "checkout"}) == "7/flow 8/value");
-  CHECK(listed(admin, {.page = {.limit = 2}, .flow_name = "checkout"}) == "7/flow 9/flow 8/value");
+  CHECK(listed(shop, {.name_space = {}, .page = {.limit = 2}, .flow_name = "checkout"}) ==
+        "7/flow 8/value");
+  CHECK(listed(admin, {.name_space = {}, .page = {.limit = 2}, .flow_name = "checkout"}) ==
+        "7/flow 9/flow 8/value");
   CHECK(listed(admin, {.name_space = "bank", .page = {}, .flow_name = "checkout"}) == "9/flow");
-  CHECK(listed(admin, {.page = {}, .flow_id = 8}) == "8/flow 8/value");
-  CHECK(listed(admin, {.page = {}, .flow_id = 99}).empty());
-  CHECK(listed(admin, {.page = {}, .flow_name = "none"}).empty());
+  CHECK(listed(admin, {.name_space = {}, .page = {}, .flow_id = 8}) == "8/flow 8/value");
+  CHECK(listed(admin, {.name_space = {}, .page = {}, .flow_id = 99}).empty());
+  CHECK(listed(admin, {.name_space = {}, .page = {}, .flow_name = "none"}).empty());
   s.h.SetAccess({testing::PrincipalEntry("ann", access::Role::kAdministrator,
                                          std::vector<std::string>{"shop"})});
   const ConnectionId ann = s.h.ConnectAs("ann");
-  CHECK(listed(ann, {.page = {}, .flow_name = "checkout"}) == "7/flow 8/value");
-  CHECK(listed(ann, {.page = {}, .flow_id = 9}).empty());
+  CHECK(listed(ann, {.name_space = {}, .page = {}, .flow_name = "checkout"}) == "7/flow 8/value");
+  CHECK(listed(ann, {.name_space = {}, .page = {}, .flow_id = 9}).empty());
 }
 
 TEST_CASE("a tenant learns nothing of the names of others") {
