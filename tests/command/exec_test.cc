@@ -159,7 +159,7 @@ TEST_CASE("what keeps the command from running has exit codes of its own") {
   CHECK(RunExec(server, {"--flow", "9", "--if-no-rule", "run"}, command).out == "ran\n");
   CHECK(RunExec(server, {"--flow", "7"}, {"/no/such/program"}).exit_code == 127);
   CHECK(RunExec(server, {"--flow", "7"}, {"/etc/passwd"}).exit_code == 126);
-  CHECK(RunExec(server, {"--flow", "x"}, command).exit_code == 64);
+  CHECK(RunExec(server, {"--flow", "7:x"}, command).exit_code == 64);
   CHECK(RunExec(server, {}, command).exit_code == 64);
   const Finished twice = RunExec(server, {"--flow", "7", "--flow", "7:2"}, command);
   CHECK(twice.exit_code == 64);
