@@ -1,0 +1,2 @@
+/** The peer does not speak the protocol. */
+export class Wrong extends Error {}
