@@ -1,5 +1,6 @@
 // Permit: what a program holds of a token.
 
+import { NowcallsError } from './errors.js';
 import { HELD } from './held.js';
 import { named } from './items.js';
 
@@ -89,7 +90,7 @@ export class Permit {
   get signal() {
     const held = this.#held;
     held.lostSignal ??= new AbortController();
-    if (held.toldLost) held.lostSignal.abort();
+    if (held.lost) tellSignal(held);
     return held.lostSignal.signal;
   }
 
@@ -139,6 +140,14 @@ export class Permit {
   [INSPECT]() {
     return describe(this.#held);
   }
+}
+
+/** Aborts what works under a token that was lost. */
+export function tellSignal(held) {
+  if (held.lostSignal === null || held.lostSignal.signal.aborted) return;
+  const why = held.reason ?? 'it had ended';
+  const text = `lost token ${held.tokenId} of flow ${named(held.flowId)}: ${why}`;
+  held.lostSignal.abort(new NowcallsError(text));
 }
 
 export function describe(held) {
