@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 
 import * as nowcalls from '../index.js';
-import { Server, clientOf, rule, ruleOfKeys, until } from './support.js';
+import { Server, clientOf, rule, ruleOfKeys, until } from '../testing/support.js';
 
 let server;
 let client;
