@@ -3,6 +3,7 @@
 import {
   Acquire,
   AskAgain,
+  BLOCKED,
   Cancel,
   FAIL,
   Keep,
@@ -38,7 +39,7 @@ const ANSWER_MIN_MS = 20;
 // Refusals that time does not undo. Words of later servers are none of them.
 const FINAL = [
   ...[null, 'draining', 'queue_timeout', 'cancelled', 'superseded', 'request_id', 'over_level'],
-  ...['token_limit', 'key_limit', 'disk_low', 'namespace_qps', 'rate'],
+  'rate',
 ];
 
 export const OFFLINE = 'offline';
@@ -165,6 +166,8 @@ export class Asking {
   _submit(call, now) {
     if (this._ended !== null) {
       this._calls.settle(call, null, call.noAnswer(this._ended));
+    } else if (this._closing && call.wantsRoom) {
+      this._calls.settle(call, null, new BadRequest('the client is closed'));
     } else if (this._closing && !call.persistent) {
       this._calls.settle(call, null, call.noAnswer('the client is closed'));
     } else if (this.ready) {
@@ -381,8 +384,8 @@ export class Asking {
   }
 
   _refused(call, failure, now) {
-    const mayPass = failure instanceof Refused && !FINAL.includes(failure.refusedBy);
-    if (!mayPass || !call.prioritized) {
+    const isBlocked = failure instanceof Refused && failure.status === BLOCKED;
+    if (!isBlocked || FINAL.includes(failure.refusedBy) || !call.prioritized) {
       this._fail(call, failure, now);
       return;
     }
@@ -440,8 +443,9 @@ export class Asking {
   /** Sets the outcome of a call that got no answer, or an error, as the fallback has it. */
   _fail(call, error, now) {
     if (call.done) return;
-    // An attempt that arrives only now would be granted to nobody.
-    if (call instanceof Acquire && call.strayed) this._cancel(call.requestId, now);
+    // An attempt that arrives only now would be granted to nobody; a grant that came late is there.
+    const mayBeGranted = call instanceof Acquire && (call.strayed || call.confirmed);
+    if (mayBeGranted) this._cancel(call.requestId, now);
     let value = null;
     let failure = error;
     if (this._fallsBack(call, error)) {

@@ -20,6 +20,7 @@ const BAD_REQUEST = -4;
 export const TOO_MANY_REQUEST = -2;
 export const FAIL = -1;
 const OK = 0;
+export const BLOCKED = 1;
 const SHOULD_WAIT = 2;
 const NO_RULE_EXISTS = 3;
 const NOT_AVAILABLE = 5;
@@ -27,10 +28,11 @@ const RELEASE_OK = 6;
 export const MALFORMED = 1;
 export const UNKNOWN_METHOD = 2;
 export const BAD_PARAMS = 3;
-const OVERLOADED = 5;
-const CONFLICT = 7;
-const INTERNAL = 8;
+const HELLO_STATE = 4;
+const UNSUPPORTED = 6;
 const PERMISSION = 9;
+
+const DEFECTS = [MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, HELLO_STATE, UNSUPPORTED];
 
 const OUTCOMES = ['ok', 'failed', 'timeout'];
 
@@ -46,8 +48,8 @@ export function errorOf(answer) {
   const code = integer('an error code', parts[0]);
   const message = `${text('an error', parts[1])}: ${text('an error', parts[2])}`;
   if (code === PERMISSION) return new PermissionDenied(message, code);
-  if (![OVERLOADED, CONFLICT, INTERNAL].includes(code)) return new BadRequest(message, code);
-  return new Unavailable(message);
+  if (DEFECTS.includes(code)) return new BadRequest(message, code);
+  return new Unavailable(message); // OVERLOADED, CONFLICT, INTERNAL, or of a later server.
 }
 
 /** The error for a status that is neither OK nor NOT_AVAILABLE. */
@@ -344,8 +346,14 @@ export class Release extends Call {
   }
 }
 
-/** Renews a token's hold. Value: { holdMs, terms }, or null if the token has ended. */
+/**
+ * Renews a token's hold. Value: { holdMs, terms }, or null if the token has ended.
+ *
+ * Not asked again: the next connection begins with a keep of its own.
+ */
 export class Keep extends Call {
+  repeatable = false;
+
   constructor(held) {
     super('keep', [held.tokenId]);
     this.held = held;

@@ -58,7 +58,7 @@ export class Held {
     this.grantedAt = 0;
     this.confirmedAt = 0;
     this.keepAt = Infinity; // When to keep it next.
-    this.dueAt = Infinity; // When to look after it, at the latest.
+    this.dueAt = Infinity; // When to look after it, unless contact ends before.
     this.contact = contact;
     this.grip = null; // A WeakRef of its permit.
     this.lostSignal = null; // An AbortController, once its program asked for the signal.
@@ -165,7 +165,7 @@ export class HeldTokens {
 
   /** Looks after it when its next moment comes. */
   plan(held) {
-    held.dueAt = Math.min(held.keepAt, held.releaseAt, held.validUntil);
+    held.dueAt = Math.min(held.keepAt, held.releaseAt, held.holdUntil);
     this.#due.push([held.dueAt, held.tokenId]);
     if (this.#due.size > 64 + 4 * this.#tokens.size) {
       this.#due.filter((entry) => this.#isCurrent(entry));

@@ -192,12 +192,13 @@ export class Session extends Asking {
 
   /** When to call tick, or to dial if there is no connection. */
   wakeup() {
-    let at = Math.min(this._calls.nextDeadline, this._held.nextAt);
+    const held = this._held;
+    let at = Math.min(this._calls.nextDeadline, held.nextAt, held.contactUntil(this._contact));
     if (this._later.size > 0) at = Math.min(at, this._later.first[0]);
     if (this._state === OFFLINE) return Math.min(at, this.dialing.at);
     if (this._state === GREETING) return Math.min(at, this.#greetingUntil);
     const silentAt = this._contact.silentAt(this.config.timeout);
-    return Math.min(at, silentAt, this._contact.pingAt(this._held.offlineMs));
+    return Math.min(at, silentAt, this._contact.pingAt(held.offlineMs));
   }
 
   get #greetingUntil() {
@@ -444,7 +445,6 @@ export class Session extends Asking {
 
   #keep(held, now) {
     const call = new Keep(held);
-    call.repeatable = false; // The next connection begins with a keep of its own.
     held.keepAt = Infinity; // Until it is answered.
     this._held.plan(held);
     this._send(call, now);

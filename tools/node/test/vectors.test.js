@@ -23,6 +23,14 @@ import { Session } from '../lib/session.js';
 const DIRECTORY = new URL('../../../data/golden/sessions/', import.meta.url);
 const FILES = fs.readdirSync(DIRECTORY).filter((name) => name.endsWith('.json'));
 const KEEPS = { rule: true, always: 'always', off: false };
+// What may come of a step, and what stands for nothing.
+const NOTHING = [
+  ['answers', []],
+  ['lost', []],
+  ['valid_until_ms', {}],
+  ['dials', null],
+  ['settled', false],
+];
 // The most exact first.
 const OUTCOMES = [
   [NoRule, 'no_rule'],
@@ -49,8 +57,10 @@ function messages(hex) {
 /** A session and its owner, who does what the steps say. */
 class Player {
   constructor({ client, request_ids: ids }) {
+    this.addresses = client.addresses ?? ['a:1'];
+    this.isOld = client.addresses === undefined; // Older vectors tell less.
     const config = makeConfig({
-      address: 'a:1',
+      address: this.addresses,
       namespace: client.namespace,
       clientId: client.client_id,
       timeout: client.timeout_ms,
@@ -63,10 +73,13 @@ class Player {
     this.now = 0;
     this.permits = new Map();
     this.told = new Map();
+    this.pauseMs = undefined;
+    [this.dials] = this.addresses;
+    this.isClosed = false;
     this.session = new Session(config, {
       makePermit: (held) => new Permit(held, null),
       now: 0,
-      uniform: (low) => low,
+      uniform: (low, high) => this.pause(low, high),
       instance: BigInt(client.instance),
       requestIds: () => BigInt(ids.shift()),
       clock: () => this.now,
@@ -78,21 +91,42 @@ class Player {
     this.now = step.at_ms;
     this.answers = [];
     this.hangsUp = null;
+    this.pauseMs = step.pause_ms;
     if (step.due) assert.equal(this.session.wakeup(), step.at_ms, 'when it wants to be told');
     this[step.do](step);
-    return {
+    const came = {
       sent: this.session.takeOutput().toString('hex'),
       answers: this.answers,
-      hangsUp: this.hangsUp !== null,
+      hangs_up: this.hangsUp !== null,
       lost: this.session.takeLost().map((held) => ({
         permit: this.nameOf(held),
         reason: held.lostReason ?? '',
       })),
-      valid: this.changedValidity(),
+      valid_until_ms: this.changedValidity(),
+      dials: this.session.dialing.name === this.dials ? null : this.session.dialing.name,
+      settled: !this.isOld && this.isClosed && this.session.settled,
     };
+    this.dials = this.session.dialing.name;
+    if (came.settled) this.isClosed = false;
+    return came;
+  }
+
+  /** What a session draws: as the step has it. */
+  pause(low, high) {
+    if (this.pauseMs === undefined) return low;
+    assert.ok(low <= this.pauseMs && this.pauseMs <= high, `a pause of ${low} to ${high} ms`);
+    return this.pauseMs;
   }
 
   // The connection.
+
+  dial() {
+    this.session.dialing.begin();
+  }
+
+  denied(step) {
+    this.session.denied(this.now, step.reason);
+  }
 
   connected() {
     this.session.connected(this.now);
@@ -159,6 +193,7 @@ class Player {
 
   close() {
     this.session.close(this.now);
+    this.isClosed = true;
   }
 
   // What came of it.
@@ -170,6 +205,7 @@ class Player {
     const told = { call: name, outcome };
     if (error instanceof Refused) {
       if (outcome === 'refused' && error.refusedBy !== null) {
+        if (!this.isOld) told.flow = error.flowId;
         told.refused_by = error.refusedBy;
         told.now_calls = error.nowCalls;
         told.level = error.level;
@@ -179,7 +215,8 @@ class Player {
       told.lost = call.held.lost;
       if (call.held.local) told.local = true;
     }
-    if (outcome === 'ok') Object.assign(told, this.valueOf(name, call));
+    if (call instanceof Keep && outcome === 'ok' && call.value === null) told.outcome = 'refused';
+    else if (outcome === 'ok') Object.assign(told, this.valueOf(name, call));
     this.answers.push(told);
   }
 
@@ -230,10 +267,10 @@ for (const file of FILES) {
       const sent = step.sent ?? '';
       if (came.sent !== sent) assert.deepEqual(messages(came.sent), messages(sent), where);
       assert.equal(came.sent, sent, where);
-      assert.equal(came.hangsUp, 'hangs_up' in step, where);
-      assert.deepEqual(came.answers, step.answers ?? [], where);
-      assert.deepEqual(came.lost, step.lost ?? [], where);
-      assert.deepEqual(came.valid, step.valid_until_ms ?? {}, where);
+      assert.equal(came.hangs_up, 'hangs_up' in step, where);
+      for (const [key, nothing] of NOTHING) {
+        assert.deepEqual(came[key], step[key] ?? nothing, `${where}: ${key}`);
+      }
     });
   });
 }
