@@ -137,7 +137,8 @@ function checkIdentity(name, certificate) {
     ? tls.checkServerIdentity(name, certificate)
     : new Error();
   if (mismatch === undefined) return undefined;
-  const error = new Error(`Hostname mismatch, certificate is not valid for '${name}'`);
+  const what = net.isIP(name) ? 'IP address' : 'Hostname';
+  const error = new Error(`${what} mismatch, certificate is not valid for '${name}'`);
   error.code = 'ERR_TLS_CERT_ALTNAME_INVALID';
   return error;
 }
