@@ -45,7 +45,8 @@ export interface Settings {
   rejoin?: boolean;
   /**
    * true: the authorities that Node trusts vouch for the server; a path: those of that PEM file; a
-   * context of tls.createSecureContext; false: plain. null: as NOWCALLS_TLS and NOWCALLS_TLS_CA say.
+   * context of tls.createSecureContext; false: plain. null: as NOWCALLS_TLS and NOWCALLS_TLS_CA
+   * say.
    */
   tls?: boolean | string | URL | SecureContext | null;
   /** PEM files of a certificate to show to the server, and of its key. */
@@ -60,7 +61,9 @@ export interface Settings {
   secret?: string | (() => string) | null;
   /** Called with each lost permit. */
   onLost?: ((permit: Permit) => unknown) | null;
-  /** Takes lines for the program's log. Left out: warnings go to stderr. null: nothing is logged. */
+  /**
+   * Takes lines for the program's log. Left out: warnings go to stderr. null: nothing is logged.
+   */
   logger?: Logger | null;
 }
 
@@ -168,8 +171,8 @@ export class Permit {
   /** Granted by the fallback of this process. */
   readonly local: boolean;
   /**
-   * The token ended, and this client did not release it; or this client, by its own clock, cannot be
-   * sure of it any more. Once true it stays so.
+   * The token ended, and this client did not release it; or this client, by its own clock, cannot
+   * be sure of it any more. Once true it stays so.
    */
   readonly lost: boolean;
   /** The server's word for the reason, such as "admin"; null if it is not known. */
@@ -186,8 +189,9 @@ export class Permit {
   readonly wait: number;
   /**
    * Gives the token back; a second time does nothing. Resolves to false if the token had been lost.
-   * Rejects with Unavailable or OutcomeUnknown when no answer comes in time; the client then goes on
-   * in the background. After close it rejects with Unavailable, and the server takes the token back.
+   * Rejects with Unavailable or OutcomeUnknown when no answer comes in time; the client then goes
+   * on in the background. After close it rejects with Unavailable, and the server takes the token
+   * back.
    */
   release(outcome?: Outcome, options?: CallOptions): Promise<boolean>;
   /** Renews holdMs now. Resolves to false if the token is lost. */
@@ -217,11 +221,7 @@ export class Client {
    * TimeoutError, its outcome is "timeout".
    */
   run<T>(flowId: Flow, work: (permit: Permit) => T): Promise<Awaited<T>>;
-  run<T>(
-    flowId: Flow,
-    options: AcquireOptions,
-    work: (permit: Permit) => T,
-  ): Promise<Awaited<T>>;
+  run<T>(flowId: Flow, options: AcquireOptions, work: (permit: Permit) => T): Promise<Awaited<T>>;
   /** Asks for `count` calls under a rule of calls a second. Nothing is held. */
   request(flowId: Flow, options?: RequestOptions): Promise<Rate>;
   /** Asks for `count` calls of each value of the rule's parameter: of all, or of none. */
@@ -245,8 +245,9 @@ export class Client {
   /** Figures of this client. */
   stats(): Stats;
   /**
-   * Ends the client. Waits up to the timeout for releases on their way to a connected server. Permits
-   * that are still held stay with the server until their hold or the rule's clientOfflineTime is over.
+   * Ends the client. Waits up to the timeout for releases on their way to a connected server.
+   * Permits that are still held stay with the server until their hold or the rule's
+   * clientOfflineTime is over.
    */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

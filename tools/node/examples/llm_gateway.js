@@ -5,9 +5,9 @@
 //     tools/node/examples/llm_gateway.js
 //     curl -H 'Authorization: Bearer key-acme' -d 'Hello' http://127.0.0.1:8000/
 //
-// Rule 4001 limits the calls in progress of a key, rule 4002 those a second. One decision takes both
-// or none, so a call that is refused by the one uses up nothing of the other. A refused call gets
-// 429. A caller who hangs up leaves the line.
+// Rule 4001 limits the calls in progress of a key, rule 4002 those a second. One decision takes
+// both or none, so a call that is refused by the one uses up nothing of the other. A refused call
+// gets 429. A caller who hangs up leaves the line.
 
 import http from 'node:http';
 import { text } from 'node:stream/consumers';

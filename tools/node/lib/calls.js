@@ -124,9 +124,7 @@ export class Call {
   /** The error for a call that gets no answer any more. */
   noAnswer(reason) {
     if (this.unsettled) {
-      return new OutcomeUnknown(
-        `${this.method}: no answer, perhaps it was carried out: ${reason}`,
-      );
+      return new OutcomeUnknown(`${this.method}: no answer, perhaps it was carried out: ${reason}`);
     }
     return new Unavailable(`${this.method}: not carried out: ${reason}`);
   }

@@ -1,15 +1,6 @@
 // Client: what programs call. A link does the rest.
 
-import {
-  AcquireAll,
-  Keep,
-  Page,
-  Ping,
-  RateRequest,
-  Release,
-  Row,
-  acquireOf,
-} from './calls.js';
+import { AcquireAll, Keep, Page, Ping, RateRequest, Release, Row, acquireOf } from './calls.js';
 import { now } from './clock.js';
 import { checkCallback, checkKeep, checkKeys, checkTime, makeConfig } from './config.js';
 import { BadRequest, NowcallsError, OutcomeUnknown, Unavailable } from './errors.js';

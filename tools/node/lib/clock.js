@@ -1,8 +1,8 @@
 // The clock of sessions: milliseconds since the machine was started, with the time that it slept.
 //
-// Node shows CLOCK_MONOTONIC, which stands still in sleep, and os.uptime(), which does not but costs
-// a system call and is coarse. So the uptime is looked at once a second, and whenever the wall clock
-// has moved on by more than the monotonic clock.
+// Node shows CLOCK_MONOTONIC, which stands still in sleep, and os.uptime(), which does not but
+// costs a system call and is coarse. So the uptime is looked at once a second, and whenever the
+// wall clock has moved on by more than the monotonic clock.
 
 import os from 'node:os';
 import { performance } from 'node:perf_hooks';

@@ -89,7 +89,9 @@ export class Frames {
     }
   }
 
-  /** Passes one header, and a text or number with it. Returns how many values are inside; -1: wait. */
+  /**
+   * Passes one header, and a text or number with it. Returns how many values are inside; -1: wait.
+   */
   #header() {
     const first = this.#bytes[this.#at];
     if (first < 0x80 || first >= 0xe0) return this.#pass(1, 0);

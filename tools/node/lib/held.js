@@ -1,5 +1,5 @@
-// Held: a token of a session, or a local stand-in; HeldTokens: those of the server, and when to look
-// after each.
+// Held: a token of a session, or a local stand-in; HeldTokens: those of the server, and when to
+// look after each.
 //
 // A token is surely the client's until `validUntil`, by the client's own clock:
 //

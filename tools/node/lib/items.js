@@ -9,11 +9,11 @@ const RESOURCE_BYTES_MAX = 1024;
 const COUNT_MAX = 2 ** 31 - 1;
 
 export class Item {
-  constructor(flowId, calls, param, rate) {
+  constructor(flowId, calls, param, isRate) {
     this.flowId = checkedFlow(flowId);
     this.calls = checkedCount(calls);
     this.param = checkedScalar('param', param);
-    this.rate = rate;
+    this.rate = isRate;
   }
 }
 

@@ -1,7 +1,7 @@
 // Link: the connection of a client, one after the other, and the timer of its session.
 //
-// Socket and timer keep the process alive while a caller waits for an outcome, and while close does.
-// An idle client does not, nor does one that merely holds permits.
+// Socket and timer keep the process alive while a caller waits for an outcome, and while close
+// does. An idle client does not, nor does one that merely holds permits.
 
 import { newRequestId } from './calls.js';
 import { now } from './clock.js';

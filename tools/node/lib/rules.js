@@ -1,5 +1,5 @@
-// Rule: what a client must know of a rule, and Rules, those that it has seen. The fields are those of
-// rules_list (PROTOCOL.md, "The client's half of a rule").
+// Rule: what a client must know of a rule, and Rules, those that it has seen. The fields are those
+// of rules_list (PROTOCOL.md, "The client's half of a rule").
 
 import { Call } from './calls.js';
 import { isMap, numberIfExact, numberOr } from './wire.js';

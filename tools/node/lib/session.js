@@ -3,8 +3,9 @@
 // A link drives it. It dials when dialing.at has come, and sends takeOutput(). It tells the session
 // of the connection (connected, connectFailed, received, disconnected) and of time (tick). `now` is
 // in ms of clock.js. The session says hello, asks calls, asks them again on the next connection,
-// keeps permits, and learns which of them are lost. Before hello, and without a wait for the answer,
-// it shows its secret, if it has one. asking.js has what it asks, and what becomes of the answers.
+// keeps permits, and learns which of them are lost. Before hello, and without a wait for the
+// answer, it shows its secret, if it has one. asking.js has what it asks, and what becomes of the
+// answers.
 
 import { Asking, GREETING, OFFLINE, READY, STOPPED } from './asking.js';
 import {
@@ -106,7 +107,9 @@ export class Session extends Asking {
     return null;
   }
 
-  /** The server does not let the client's certificate in: connectFailed, or disconnected, follows. */
+  /**
+   * The server does not let the client's certificate in: connectFailed, or disconnected, follows.
+   */
   denied(now, reason) {
     this.#deny(new PermissionDenied(reason), now);
   }
@@ -177,7 +180,7 @@ export class Session extends Asking {
 
   /** Does what is due. Returns why the connection must be closed, or null. */
   tick(now) {
-    for (let call; (call = this._calls.overdue(now)) !== null; ) {
+    for (let call; (call = this._calls.overdue(now)) !== null;) {
       const silent = this.ready ? 'the server did not answer in time' : this._whyOffline;
       this._giveUp(call, now, silent);
     }
@@ -425,7 +428,7 @@ export class Session extends Asking {
     if (now >= this._held.contactUntil(this._contact)) {
       for (const held of this._held.all()) if (now >= held.contactUntil) this.#expire(held, now);
     }
-    for (let held; (held = this._held.takeDue(now)) !== null; ) this.#lookAfter(held, now);
+    for (let held; (held = this._held.takeDue(now)) !== null;) this.#lookAfter(held, now);
   }
 
   /** Keeps a token that is held for long, or ends it as its rule says. */

@@ -183,35 +183,41 @@ const isPath = (value) => (typeof value === 'string' && value !== '') || value i
 
 /** From settings, and the environment where they say nothing. null: plain. Throws BadRequest. */
 export function makeTls(settings) {
-  const { tlsCertificate, tlsKey, tlsServerName: serverName } = settings;
   const given = ['tlsCertificate', 'tlsKey', 'tlsServerName'].filter((n) => settings[n] !== null);
-  if (serverName !== null) checkName(serverName);
-  for (const [name, value] of Object.entries({ tlsCertificate, tlsKey })) {
-    if (value !== null && !isPath(value)) {
-      throw new BadRequest(`${name} must be the path of a file, not ${show(value)}`);
-    }
+  checkSettings(settings);
+  if (settings.tls instanceof tls.SecureContext) {
+    return withContext(settings.tls, given, settings.tlsServerName);
   }
-  if (settings.tls instanceof tls.SecureContext) return withContext(settings.tls, given, serverName);
   if (settings.tls === false) {
     if (given.length > 0) throw new BadRequest(`${given[0]} is set, but tls is false`);
     return null;
   }
-  if (settings.tls !== null && settings.tls !== true && !isPath(settings.tls)) {
-    throw new BadRequest(
-      'tls must be true, false, the path of a CA file or a secure context, not ' +
-        show(settings.tls),
-    );
-  }
   if (settings.tls === null && given.length === 0 && !environmentHasTls()) return null;
-  const byUs = settings.tls === null || settings.tls === true;
-  const ca = (byUs ? process.env.NOWCALLS_TLS_CA : settings.tls) || null;
-  const certificate = tlsCertificate ?? (process.env.NOWCALLS_TLS_CLIENT_CERT || null);
-  const key = tlsKey ?? (process.env.NOWCALLS_TLS_CLIENT_KEY || null);
+  const { env } = process;
+  const isPlaceless = settings.tls === null || settings.tls === true;
+  const ca = (isPlaceless ? env.NOWCALLS_TLS_CA : settings.tls) || null;
+  const certificate = settings.tlsCertificate ?? (env.NOWCALLS_TLS_CLIENT_CERT || null);
+  const key = settings.tlsKey ?? (env.NOWCALLS_TLS_CLIENT_KEY || null);
   if ((certificate === null) !== (key === null)) {
     const [one, other] = key === null ? [CERTIFICATE, KEY] : [KEY, CERTIFICATE];
     throw new BadRequest(`${one} is set without ${other}; give both, or none`);
   }
-  return new Tls({ ca, certificate, key, serverName });
+  return new Tls({ ca, certificate, key, serverName: settings.tlsServerName });
+}
+
+function checkSettings(settings) {
+  if (settings.tlsServerName !== null) checkName(settings.tlsServerName);
+  for (const name of ['tlsCertificate', 'tlsKey']) {
+    if (settings[name] !== null && !isPath(settings[name])) {
+      throw new BadRequest(`${name} must be the path of a file, not ${show(settings[name])}`);
+    }
+  }
+  const isKnown = [null, true, false].includes(settings.tls) || isPath(settings.tls);
+  if (!isKnown && !(settings.tls instanceof tls.SecureContext)) {
+    throw new BadRequest(
+      `tls must be true, false, the path of a CA file or a secure context, not ${show(settings.tls)}`,
+    );
+  }
 }
 
 function withContext(own, given, serverName) {
@@ -243,7 +249,9 @@ export function denies(error) {
   return DENIALS.includes(reasonOf(error));
 }
 
-/** What ended a connection. shaking: or its dial, which speaks TLS. believed: its certificate is. */
+/**
+ * What ended a connection. shaking: or its dial, which speaks TLS. believed: its certificate is.
+ */
 export function why(error, { shaking = false, believed = true } = {}) {
   if (!believed) {
     return `its certificate is not believed: ${error.message.replace(/\.$/, '')}`;

@@ -143,12 +143,12 @@ export class Exchange {
       }
     }
     this.#heard = true;
-    for (const frame of this.#frames.take(data)) yield message(frame);
+    for (const frame of this.#frames.take(data)) yield messageOf(frame);
   }
 }
 
 /** [1, msgid, error, result] or [2, method, params]. */
-function message(frame) {
+function messageOf(frame) {
   let decoded;
   try {
     decoded = decoder.decode(frame);

@@ -27,13 +27,14 @@ let server;
 before(async () => {
   server = await Server.started();
   const paced = { controlBehavior: 1, maxQueueingTimeMs: 300_000, durationInSec: 60 };
-  await server.load(
-    'shop',
-    rule(1, 1),
-    rule(2, 10),
-    { ...paced, resource: 'paced', threshold: 1, metricType: 1, clusterMode: true,
-      clusterConfig: { flowId: 3, thresholdType: 1 } },
-  );
+  await server.load('shop', rule(1, 1), rule(2, 10), {
+    ...paced,
+    resource: 'paced',
+    threshold: 1,
+    metricType: 1,
+    clusterMode: true,
+    clusterConfig: { flowId: 3, thresholdType: 1 },
+  });
 });
 
 const nothingLeft = (flow) =>
@@ -151,12 +152,12 @@ test('close ends all calls, in every state', async () => {
     method === 'hello' ? [null, ['1.0', 1, 1, 0]] : null,
   );
   const states = {
-    'dials': ['127.0.0.1:1', async () => {}],
+    dials: ['127.0.0.1:1', async () => {}],
     'dials an address that drops packets': ['192.0.2.1:1', async () => {}],
     'finds a name': ['no-such-host.invalid:1', async () => {}],
     'says hello': [silent.address, () => until(() => silent.requests.length > 0)],
     'is connected': [deaf.address, (client) => until(() => client.stats().connected)],
-    'waits': [deaf.address, () => until(() => deaf.requests.some(([m]) => m === 'acquire'))],
+    waits: [deaf.address, () => until(() => deaf.requests.some(([m]) => m === 'acquire'))],
   };
   for (const [name, [address, reached]] of Object.entries(states)) {
     const client = clientOf(address, { timeout: 500 });
@@ -213,7 +214,7 @@ test('a permit that the program forgets is released, with a warning', async () =
 
 test('clients leave no socket and no timer', async () => {
   const descriptors = () => fs.readdirSync('/proc/self/fd').length;
-  const resources = () => process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap');
+  const resources = () => process.getActiveResourcesInfo().length;
   const closed = async () => {
     await Promise.all(
       Array.from({ length: 10 }, async (_, index) => {
@@ -227,9 +228,12 @@ test('clients leave no socket and no timer', async () => {
     );
   };
   await closed();
-  const [fds, kinds] = [descriptors(), resources().sort().join()];
+  const atFirst = [descriptors(), resources()];
   for (let round = 0; round < 5; ++round) await closed();
-  await until(() => descriptors() <= fds && resources().sort().join() === kinds);
+  await until(
+    () => descriptors() <= atFirst[0] && resources() <= atFirst[1],
+    `${atFirst} before, now ${process.getActiveResourcesInfo()}`,
+  );
   assert.equal(types.isPromise(new Client({ logger: null }).close()), true);
   await nothingLeft(2);
 });

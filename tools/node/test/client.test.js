@@ -70,9 +70,15 @@ test('an acquire waits for room', async () => {
 
 test('a block releases with its outcome', async () => {
   assert.equal(await client.run(1, async (permit) => permit.nowCalls), 1);
-  await assert.rejects(client.run(1, {}, () => Promise.reject(new TypeError('no'))), TypeError);
+  await assert.rejects(
+    client.run(1, {}, () => Promise.reject(new TypeError('no'))),
+    TypeError,
+  );
   const late = new DOMException('too late', 'TimeoutError');
-  await assert.rejects(client.run(1, () => Promise.reject(late)), late);
+  await assert.rejects(
+    client.run(1, () => Promise.reject(late)),
+    late,
+  );
   await assert.rejects(client.run(1), nowcalls.BadRequest);
   const row = await client.flow(1);
   assert.deepEqual(row.counters.outcomes, { failed: 1, timeout: 1 });
@@ -100,7 +106,10 @@ test('values of a parameter have levels of their own', async () => {
 test('a group is taken in one decision', async () => {
   const asked = [1, [3, 2], [2, 1, 'key'], nowcalls.rate(4)];
   const permits = await client.acquireAll(asked, { wait: 1000 });
-  assert.deepEqual(permits.map((permit) => permit?.count ?? null), [1, 2, 1, null]);
+  assert.deepEqual(
+    permits.map((permit) => permit?.count ?? null),
+    [1, 2, 1, null],
+  );
   assert.equal(await server.nowCalls(3), 2);
   await assert.rejects(client.acquireAll([1, [2, 1, 'key']]), { refusedBy: 'param', flowId: 2 });
   for (const permit of permits) await permit?.release();

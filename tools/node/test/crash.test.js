@@ -91,7 +91,7 @@ test('answers that are lost leave no token', async () => {
   await server.kill();
 });
 
-test('a client that is cut off knows that its token is lost before another gets its room', async () => {
+test('a client that is cut off knows its loss before another gets its room', async () => {
   const server = await Server.started();
   await server.load('shop', rule(1, 1, { resourceTimeout: 700, clientOfflineTime: 1000 }));
   const proxy = await Proxy.started(server);

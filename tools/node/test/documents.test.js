@@ -75,7 +75,10 @@ test('the example of the package runs', async () => {
 
 test('the gateway limits the calls of each API key', async () => {
   const given = ['--server', server.address, '--port', '0', '--model-seconds', '0.05'];
-  const gateway = spawn(process.execPath, [path.join(PACKAGE, 'examples/llm_gateway.js'), ...given]);
+  const gateway = spawn(process.execPath, [
+    path.join(PACKAGE, 'examples/llm_gateway.js'),
+    ...given,
+  ]);
   atEnd(() => gateway.kill('SIGKILL'));
   const [url] = await new Promise((resolve, reject) => {
     createInterface(gateway.stdout).once('line', (line) => resolve([line]));
@@ -132,5 +135,8 @@ test('the package has what it needs, and no more', async () => {
   for (const name of ['index.js', 'index.d.ts', 'lib/client.js', 'README.md', 'package.json']) {
     assert.ok(names.includes(name), name);
   }
-  assert.deepEqual(names.filter((name) => /^(test|testing|bench|node_modules)\//.test(name)), []);
+  assert.deepEqual(
+    names.filter((name) => /^(test|testing|bench|node_modules)\//.test(name)),
+    [],
+  );
 });

@@ -30,7 +30,10 @@ test('local levels limit this process', async () => {
   await assert.rejects(client.acquireAll([1, rate(1)]), Refused);
   for (const one of permits) await one.release();
   const group = await client.acquireAll([1, rate(1, 2), 'checkout']);
-  assert.deepEqual(group.map((one) => one?.local ?? null), [true, null, true]);
+  assert.deepEqual(
+    group.map((one) => one?.local ?? null),
+    [true, null, true],
+  );
   await assert.rejects(client.request(1), { refusedBy: 'rate', local: true });
   const stats = client.stats();
   assert.deepEqual([stats.localGranted >= 6, stats.localRefused >= 4, stats.held], [true, true, 0]);
@@ -60,8 +63,10 @@ test('by rule, as the rule was last seen, with what is held on the server', asyn
     'shop',
     rule(1, 3),
     rule(2, 1, { fallbackToLocalWhenFail: false }),
-    { ...ruleOfKeys(3, 1, { fallbackToLocalWhenFail: true }),
-      paramFlowItemList: [{ object: 'big', count: 3, classType: 'String' }] },
+    {
+      ...ruleOfKeys(3, 1, { fallbackToLocalWhenFail: true }),
+      paramFlowItemList: [{ object: 'big', count: 3, classType: 'String' }],
+    },
     { ...rule(4, 5), grade: 1 },
     rule(undefined, 1, { resource: 'checkout' }),
   );
@@ -76,7 +81,10 @@ test('by rule, as the rule was last seen, with what is held on the server', asyn
   const permits = [await client.acquire(1), await client.acquire(1)];
   await assert.rejects(client.acquire(1), { local: true, level: 3, nowCalls: 3 });
   permits.push(await client.acquire(2), await client.acquire(2), await client.acquire('checkout'));
-  assert.deepEqual(permits.map((permit) => permit.local), Array(5).fill(true));
+  assert.deepEqual(
+    permits.map((permit) => permit.local),
+    Array(5).fill(true),
+  );
   await assert.rejects(client.acquire('checkout'), { local: true, flowId: 'checkout' });
   await client.acquire(3, { param: 'new' });
   await assert.rejects(client.acquire(3, { param: 'new' }), { local: true });

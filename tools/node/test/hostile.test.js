@@ -1,5 +1,5 @@
-// Servers that do not speak the protocol, or speak it wrongly: calls end with a clear error, and the
-// client goes on with the next connection.
+// Servers that do not speak the protocol, or speak it wrongly: calls end with a clear error, and
+// the client goes on with the next connection.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -146,10 +146,9 @@ test('a server that closes at once is named', async () => {
 
 test('nobody listens', async () => {
   const client = clientOf('127.0.0.1:1', { timeout: 300 });
-  await assert.rejects(
-    client.acquire(1),
-    { message: 'acquire: not carried out: 127.0.0.1:1: Connection refused' },
-  );
+  await assert.rejects(client.acquire(1), {
+    message: 'acquire: not carried out: 127.0.0.1:1: Connection refused',
+  });
   await client.close();
   const nowhere = clientOf('no-such-host.invalid:1', { timeout: 1000 });
   await assert.rejects(nowhere.acquire(1), /not-?.* carried out: no-such-host\.invalid:1: .+/);

@@ -83,7 +83,10 @@ test('a prioritized acquire is asked again as the rule says', async () => {
   const client = clientOf(server.address, { namespace: 'shop', timeout: 600 });
   const { refused } = (await client.flow(5)).counters;
   assert.deepEqual(refused, {});
-  for (const [flow, least, most] of [[5, 2, 2], [6, 4, 1000]]) {
+  for (const [flow, least, most] of [
+    [5, 2, 2],
+    [6, 4, 1000],
+  ]) {
     const held = await client.acquire(flow);
     await assert.rejects(client.acquire(flow, { prioritized: true }), Refused);
     const { level } = (await client.flow(flow)).counters.refused;

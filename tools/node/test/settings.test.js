@@ -86,7 +86,12 @@ test('levels by number and by name', () => {
   const levels = { 1001: 3, checkout: 2, '9007199254740993': 1 };
   const ofObject = makeConfig({ localLevels: levels }).localLevels;
   assert.deepEqual([...ofObject.keys()], [1001, 'checkout', 9007199254740993n]);
-  const ofMap = makeConfig({ localLevels: new Map([[5n, 1], ['5', 2]]) }).localLevels;
+  const ofMap = makeConfig({
+    localLevels: new Map([
+      [5n, 1],
+      ['5', 2],
+    ]),
+  }).localLevels;
   assert.deepEqual([...ofMap.keys()], [5, '5']);
 });
 

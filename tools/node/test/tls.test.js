@@ -1,5 +1,5 @@
-// Clients that speak TLS or show a secret, with servers that are the right one, another one, or speak
-// otherwise.
+// Clients that speak TLS or show a secret, with servers that are the right one, another one, or
+// speak otherwise.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -49,11 +49,11 @@ const serverOf = (names = 'IP:127.0.0.1', { days, ...more } = {}) =>
   ScriptedServer.started(answer, contextOf(authority.issue(names, days), more));
 
 /** The call ends for the reason, and the server was told nothing. */
-async function fails(server, message, { kind, ...settings } = {}) {
+async function fails(server, message, { kind, patience = null, ...settings } = {}) {
   const own = { tls: authority.file, timeout: 700, fallback: 'fail' };
   const address = typeof server === 'string' ? server : server.address;
   const client = clientOf(address, { ...own, ...settings });
-  await assert.rejects(client.acquire(1), (error) => {
+  await assert.rejects(client.acquire(1, { timeout: patience }), (error) => {
     assert.match(error.message, message);
     if (kind !== undefined) assert.ok(error instanceof kind, error.stack);
     return true;
@@ -94,7 +94,10 @@ test('a server that another CA has signed is told nothing', async () => {
 
 test('a certificate must have the name', async () => {
   const server = await serverOf('DNS:a.test,IP:127.0.0.2');
-  await fails(server, /not believed: IP address mismatch, certificate is not valid for '127.0.0.1'/);
+  await fails(
+    server,
+    /not believed: IP address mismatch, certificate is not valid for '127.0.0.1'/,
+  );
   const named = `localhost:${server.address.split(':')[1]}`;
   await fails(named, /not believed: Hostname mismatch, certificate is not valid for 'localhost'/);
   await fails(server, /Hostname mismatch/, { tlsServerName: 'b.test' });
@@ -115,7 +118,10 @@ test('a server may ask for a certificate of the client', async () => {
   const client = clientOf(server.address, shown);
   assert.equal(await client.ping(), 5);
   await client.close();
-  assert.deepEqual(server.requests.map(([method]) => method), ['hello', 'ping']);
+  assert.deepEqual(
+    server.requests.map(([method]) => method),
+    ['hello', 'ping'],
+  );
 });
 
 test('a client whose certificate is refused gets no call past the server', async () => {
@@ -152,11 +158,14 @@ test('files that are missing or wrong are named at once', () => {
   const locked = authority.path('locked.key');
   openssl('pkey', '-in', key, '-aes256', '-passout', 'pass:secret', '-out', locked);
   const refused = (settings, message) =>
-    assert.throws(() => new Client({ tls: authority.file, ...settings }), (error) => {
-      assert.ok(error instanceof BadRequest);
-      assert.match(error.message, message);
-      return true;
-    });
+    assert.throws(
+      () => new Client({ tls: authority.file, ...settings }),
+      (error) => {
+        assert.ok(error instanceof BadRequest);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
   refused({ tls: key }, /^tls: .* is no PEM file of certificates: no certificate begins in it$/);
   refused({ tlsCertificate: certificate }, /is set without tlsKey or \w+; give both, or none$/);
   const pair = (tlsCertificate, tlsKey) => ({ tlsCertificate, tlsKey });
@@ -186,19 +195,31 @@ test('a peer that speaks otherwise is told by its answer or its end', async () =
   const closes = /the server closed the connection in the TLS handshake; does it speak TLS\?$/;
   await fails(await oneAnswer(''), closes);
   const silent = await ScriptedServer.started(() => null);
-  await fails(silent, /the TLS handshake timed out; does it speak TLS\?$/);
+  // A dial takes no longer than the timeout of the client.
+  const late = { timeout: 300, patience: 1500 };
+  await fails(silent, /the TLS handshake timed out; does it speak TLS\?$/, late);
   const plain = { tls: false };
-  await fails(await oneAnswer(Buffer.from([0x15, 3, 1, 0, 2, 2, 0x46])), /it speaks TLS; so/, plain);
+  await fails(
+    await oneAnswer(Buffer.from([0x15, 3, 1, 0, 2, 2, 0x46])),
+    /it speaks TLS; so/,
+    plain,
+  );
   await fails(await serverOf(), /or does it speak TLS only\?$/, plain);
 });
 
 test('a secret leaves over TLS and to this machine', async () => {
   const plain = await ScriptedServer.started(answer);
-  for (const [server, setting] of [[await serverOf(), authority.file], [plain, false]]) {
+  for (const [server, setting] of [
+    [await serverOf(), authority.file],
+    [plain, false],
+  ]) {
     const client = clientOf(server.address, { tls: setting, secret: SECRET });
     assert.equal(await client.ping(), 5);
     await client.close();
-    assert.deepEqual(server.requests.map(([method]) => method), ['identify', 'hello', 'ping']);
+    assert.deepEqual(
+      server.requests.map(([method]) => method),
+      ['identify', 'hello', 'ping'],
+    );
     assert.deepEqual(server.requests[0][1], [SECRET]);
   }
 });

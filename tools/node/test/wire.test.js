@@ -6,7 +6,16 @@ import { test } from 'node:test';
 import { encode } from '@msgpack/msgpack';
 
 import { Frames } from '../lib/frames.js';
-import { ANSWER_BYTES_MAX, Exchange, TooLong, Wrong, hold, id, integer, uint } from '../lib/wire.js';
+import {
+  ANSWER_BYTES_MAX,
+  Exchange,
+  TooLong,
+  Wrong,
+  hold,
+  id,
+  integer,
+  uint,
+} from '../lib/wire.js';
 
 const pack = (value) => Buffer.from(encode(value, { useBigInt64: true }));
 const ANSWER = [1, 7, null, [0, 'text', 'x'.repeat(300), -5, 70_000, { key: [true, 0.5, {}] }, []]];

@@ -44,7 +44,9 @@ export function temporary(prefix) {
   return directory;
 }
 
-/** A rule of calls in progress whose tokens are kept, with a long hold unless config has another. */
+/**
+ * A rule of calls in progress whose tokens are kept, with a long hold unless config has another.
+ */
 export function rule(flowId, count, config = {}) {
   const cluster = { flowId, thresholdType: 1, resourceTimeoutStrategy: 2 };
   Object.assign(cluster, { resourceTimeout: 30_000, clientOfflineTime: 30_000 }, config);
