@@ -107,15 +107,10 @@ export class Asking {
     this._submit(call, now);
   }
 
-  /** Ends a call whose caller will not take its outcome: a permit is given back. */
+  /** Ends a call without outcome whose caller left: what it is granted is given back. */
   abandon(call, now) {
     call.left = true;
     this._giveUp(call, now, 'its caller left');
-    const value = call.value;
-    call.value = null;
-    for (const permit of Array.isArray(value) ? value : [value]) {
-      if (permit instanceof Permit) this.drop(Permit.heldOf(permit), now);
-    }
   }
 
   /** Gives a token back. A second time it only says whether the token was lost. */

@@ -9,6 +9,7 @@ import { checkedFlow, valuesOf } from './items.js';
 import { Link } from './link.js';
 import { ASYNC_DISPOSE, Permit, describe } from './permit.js';
 import { rowOf } from './rows.js';
+import { whenAborted } from './signals.js';
 import { show } from './text.js';
 
 const PAGE_ROWS = 100;
@@ -185,26 +186,21 @@ export class Client {
     checkSignal(signal);
     return new Promise((resolve, reject) => {
       const aborted = () => {
-        if (call.done) return;
         call.notify = null;
         leave();
         this.#link.pumpSoon();
         reject(signal.reason);
       };
+      if (signal?.aborted) {
+        aborted();
+        return;
+      }
+      const stop = signal === null ? () => {} : whenAborted(signal, aborted);
       call.notify = () => {
-        signal?.removeEventListener('abort', aborted);
+        stop();
         if (call.error !== null) reject(call.error);
         else resolve(call.take());
       };
-      if (signal?.aborted) {
-        // Nothing was asked; a release goes on all the same.
-        if (call instanceof Release) leave();
-        call.notify = null;
-        this.#link.pumpSoon();
-        reject(signal.reason);
-        return;
-      }
-      signal?.addEventListener('abort', aborted, { once: true });
       ask();
       this.#link.pumpSoon();
     });

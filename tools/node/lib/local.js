@@ -12,7 +12,7 @@ const WINDOWS_MAX = 10_000;
 /** A value of one type is never one of another. */
 function keyOf(flowId, param) {
   const kind = Number.isInteger(param) || typeof param === 'bigint' ? 'integer' : typeof param;
-  return `${typeof flowId === 'string'}\n${kind}\n${param}\n${flowId}`;
+  return `${typeof flowId}:${kind}:${String(flowId).length}:${flowId}${param}`;
 }
 
 /** Nothing is known that could limit the flow. */

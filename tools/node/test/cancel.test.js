@@ -84,6 +84,28 @@ test('a caller leaves at any moment, and holds nothing', async () => {
   await client.close();
 });
 
+test('many calls may share a signal', async () => {
+  const warnings = [];
+  const note = (warning) => warnings.push(warning.name);
+  process.on('warning', note);
+  const client = clientOf(server.address, { namespace: 'shop', timeout: 20_000 });
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const done = Array.from({ length: 40 }, () => client.run(2, { signal, wait: 20_000 }, () => {}));
+  await Promise.all(done);
+  const held = await client.acquire(1);
+  const calls = Array.from({ length: 40 }, () => client.acquire(1, { signal, wait: 20_000 }));
+  const ended = Promise.all(calls.map((call) => assert.rejects(call, { name: 'AbortError' })));
+  await until(async () => (await server.waiters(1)) === 40);
+  leaving.abort();
+  await ended;
+  await held.release();
+  await nothingLeft(1);
+  process.off('warning', note);
+  assert.deepEqual(warnings, []);
+  await client.close();
+});
+
 test('a caller leaves the line', async () => {
   const client = clientOf(server.address, { namespace: 'shop' });
   const held = await client.acquire(1);
