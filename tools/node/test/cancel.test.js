@@ -275,6 +275,11 @@ test('an idle client and a held permit keep no process alive, a call does', asyn
   const [idle, time] = await outcome('console.log("made");');
   assert.equal(idle, 'made');
   assert.ok(time < 5000);
+  const [connected] = await outcome(
+    'while (!client.stats().connected) await new Promise((done) => setTimeout(done, 5));' +
+      'console.log("connected");',
+  );
+  assert.equal(connected, 'connected');
   const [held] = await outcome('console.log((await client.acquire(2)).level);');
   assert.equal(held, '10');
   const [waited] = await outcome(

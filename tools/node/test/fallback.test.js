@@ -40,6 +40,18 @@ test('local levels limit this process', async () => {
   await client.close();
 });
 
+test('of a group or of several values all are admitted, or none', async () => {
+  const client = clientOf(NOWHERE, { fallback: 'local', localLevels: { 1: 1, 2: 0, 3: 2 } });
+  await assert.rejects(client.acquireAll([1, rate(3, 2), 2]), { flowId: 2 });
+  await client.request(3, { count: 2 });
+  await (await client.acquire(1)).release();
+  await client.requestParam(3, ['b']);
+  await client.requestParam(3, ['b']);
+  await assert.rejects(client.requestParam(3, ['a', 'b']), { refusedBy: 'param', local: true });
+  await client.requestParam(3, ['a'], { count: 2 });
+  await client.close();
+});
+
 test('pass admits, fail does not', async () => {
   const logger = recorder();
   const passes = clientOf(NOWHERE, { fallback: 'pass', logger });
@@ -69,8 +81,10 @@ test('by rule, as the rule was last seen, with what is held on the server', asyn
     },
     { ...rule(4, 5), grade: 1 },
     rule(undefined, 1, { resource: 'checkout' }),
+    rule(5, 0),
   );
   const client = clientOf(server.address, { namespace: 'shop', fallback: 'rule' });
+  await assert.rejects(client.acquire(5), { refusedBy: 'over_level', local: false });
   const held = await client.acquire(1);
   for (const flow of [2, 'checkout']) await (await client.acquire(flow)).release();
   await (await client.acquire(3, { param: 'x' })).release();
@@ -86,6 +100,7 @@ test('by rule, as the rule was last seen, with what is held on the server', asyn
     Array(5).fill(true),
   );
   await assert.rejects(client.acquire('checkout'), { local: true, flowId: 'checkout' });
+  await assert.rejects(client.acquire(5), { local: true, level: 0 });
   await client.acquire(3, { param: 'new' });
   await assert.rejects(client.acquire(3, { param: 'new' }), { local: true });
   await client.acquire(3, { param: 'big', count: 3 });
