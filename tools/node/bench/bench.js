@@ -33,7 +33,7 @@ async function measure(client, atOnce) {
   }
   await Promise.all(Array.from({ length: atOnce }, work));
   const seconds = (performance.now() - begin) / 1000;
-  console.log(`${atOnce} at once: ${Math.round(calls / seconds)} permits a second`);
+  console.log(`${atOnce} at once: ${Math.round(calls / seconds)} a second`);
 }
 
 const client = new Client(settings);
