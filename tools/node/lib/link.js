@@ -168,7 +168,6 @@ export class Link {
   #attach(socket) {
     this.#socket = socket;
     socket.setNoDelay(true);
-    if (!this.#isReferenced) socket.unref();
     let failure = null;
     const ended = () => this.#ended(socket, failure);
     socket.on('data', (data) => this.#received(socket, data));

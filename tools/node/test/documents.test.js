@@ -29,9 +29,18 @@ function sampleRules() {
 before(async () => {
   server = await Server.started(...sampleRules());
   directory = temporary('program');
-  fs.mkdirSync(path.join(directory, 'node_modules'));
-  fs.symlinkSync(PACKAGE, path.join(directory, 'node_modules/nowcalls'));
+  fs.writeFileSync(path.join(directory, 'package.json'), '{}');
+  await run('npm', [...installation(), '--prefer-offline', '--no-audit', '--no-fund'], {
+    cwd: directory,
+  });
 });
+
+/** The arguments of npm that the manual shows. */
+function installation() {
+  const manual = fs.readFileSync(path.join(ROOT, 'tools/manual/node.md'), 'utf8');
+  const [, command] = /^    npm (install .*?\.\.\.\/tools\/node) /m.exec(manual);
+  return command.replace('...', ROOT).split(' ');
+}
 
 function snippets(document) {
   const text = fs.readFileSync(path.join(ROOT, document), 'utf8');

@@ -128,13 +128,19 @@ test('a client whose certificate is refused gets no call past the server', async
   const given = ['--tls-cert', '--tls-key', '--tls-client-ca', '--tls-client', '--plain'];
   const { certificate, key } = authority.issue('IP:127.0.0.1');
   const values = [certificate, key, authority.file, 'required', 'off'];
-  const server = await Server.started(...given.flatMap((name, i) => [name, values[i]]));
+  const options = given.flatMap((name, i) => [name, values[i]]);
+  const server = await Server.started(...options, '--tls-min', '1.2');
   const settings = { kind: PermissionDenied, fallback: 'pass', timeout: 5000 };
   const none = /^127\.0\.0\.1:\d+: it asks for a client certificate, and none was shown; set tlsC/;
   await fails(server.address, none, settings);
   const wrong = other.issue('URI:spiffe://prod/checkout');
   const shown = { tlsCertificate: wrong.certificate, tlsKey: wrong.key };
   await fails(server.address, /it refuses the client's certificate/, { ...settings, ...shown });
+  // TLS 1.2 tells it within the handshake.
+  const [cert, privateKey] = [wrong.certificate, wrong.key].map((file) => fs.readFileSync(file));
+  const ca = fs.readFileSync(authority.file);
+  const older = tls.createSecureContext({ ca, cert, key: privateKey, maxVersion: 'TLSv1.2' });
+  await fails(server.address, /it refuses the client's certificate/, { ...settings, tls: older });
   const right = authority.issue('URI:spiffe://prod/checkout');
   const files = { tlsCertificate: right.certificate, tlsKey: right.key };
   const client = clientOf(server.address, { tls: authority.file, ...files });
