@@ -28,7 +28,7 @@ export class Authority {
     const [certificate, extensions] = [this.path(`${stem}.pem`), this.path(`${stem}.ext`)];
     fs.writeFileSync(extensions, names ? `subjectAltName=${names}\n` : '');
     // A common name counts for nothing.
-    openssl('req', '-new', '-key', key, '-out', request, '-subj', '/CN=127.0.0.1');
+    openssl('req', '-new', '-key', key, '-out', request, '-subj', '/CN=common.test');
     openssl(
       ...['x509', '-req', '-in', request, '-out', certificate, '-days', String(days)],
       ...['-CA', this.file, '-CAkey', this.path('ca.key'), '-CAcreateserial'],
