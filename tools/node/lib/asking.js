@@ -336,21 +336,30 @@ export class Asking {
   /** kept: null: the token has ended, or there is a failure. */
   _kept(call, kept, failure, now) {
     const held = call.held;
-    if (held.state === HELD && this._held.find(held.tokenId) === held) {
-      if (kept !== null) {
-        held.holdMs = kept.holdMs;
-        held.confirmedAt = Math.max(held.confirmedAt, call.sentAt);
-        this._held.changeTerms(held, kept.terms);
-        this._counts.kept += 1;
-      }
-      if (kept === null && failure === null) {
-        this._lose(held, null, ENDED, now);
-      } else {
-        held.planKeep(failure === null ? call.sentAt : now);
-        this._held.plan(held);
-      }
+    if (held.state !== HELD || this._held.find(held.tokenId) !== held) {
+      this._calls.settle(call, null, failure); // To its owner a token that is lost stays lost.
+      return;
     }
+    if (kept !== null) this._counts.kept += 1;
+    // Answers may cross: a later keep has told what holds.
+    if (kept === null || call.sentAt >= held.confirmedAt)
+      this._renew(held, call, kept, failure, now);
     this._calls.settle(call, kept, failure);
+  }
+
+  _renew(held, call, kept, failure, now) {
+    if (kept === null && failure === null) {
+      this._lose(held, null, ENDED, now);
+      return;
+    }
+    if (kept !== null) {
+      held.holdMs = kept.holdMs;
+      held.confirmedAt = call.sentAt;
+      // An older server tells none: those of before hold.
+      if (kept.terms !== null) this._held.changeTerms(held, kept.terms);
+    }
+    held.planKeep(failure === null ? call.sentAt : now);
+    this._held.plan(held);
   }
 
   _doLater(at, what) {

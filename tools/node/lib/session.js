@@ -438,6 +438,7 @@ export class Session extends Asking {
     } else if (now >= held.releaseAt) {
       this._lose(held, 'resource_timeout', RELEASING, now);
       this._submit(new Release(held, 'timeout'), now);
+      this._cancelStray(held, now);
     } else if (now >= held.keepAt && this.ready) {
       this.#keep(held, now);
     } else {

@@ -214,9 +214,8 @@ function checkSettings(settings) {
   }
   const isKnown = [null, true, false].includes(settings.tls) || isPath(settings.tls);
   if (!isKnown && !(settings.tls instanceof tls.SecureContext)) {
-    throw new BadRequest(
-      `tls must be true, false, the path of a CA file or a secure context, not ${show(settings.tls)}`,
-    );
+    const known = 'true, false, the path of a CA file or a secure context';
+    throw new BadRequest(`tls must be ${known}, not ${show(settings.tls)}`);
   }
 }
 
