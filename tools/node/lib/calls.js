@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto';
 import {
   BadRequest,
   NoRule,
-  NowcallsError,
   OutcomeUnknown,
   PermissionDenied,
   Refused,
@@ -396,5 +395,3 @@ export class RateRequest extends Call {
 export function newRequestId() {
   return randomBytes(8).readBigUInt64BE() >> 1n || 1n;
 }
-
-export { NowcallsError };

@@ -38,7 +38,7 @@ before(async () => {
 /** The arguments of npm that the manual shows. */
 function installation() {
   const manual = fs.readFileSync(path.join(ROOT, 'tools/manual/node.md'), 'utf8');
-  const [, command] = /^    npm (install .*?\.\.\.\/tools\/node) /m.exec(manual);
+  const [, command] = /^ {4}npm (install .*?\.\.\.\/tools\/node) /m.exec(manual);
   return command.replace('...', ROOT).split(' ');
 }
 
