@@ -336,15 +336,14 @@ export class Asking {
   /** kept: null: the token has ended, or there is a failure. */
   _kept(call, kept, failure, now) {
     const held = call.held;
-    if (held.state !== HELD || this._held.find(held.tokenId) !== held) {
-      this._calls.settle(call, null, failure); // To its owner a token that is lost stays lost.
-      return;
-    }
-    if (kept !== null) this._counts.kept += 1;
+    // Else it was lost or released since.
+    const isHeld = held.state === HELD && this._held.find(held.tokenId) === held;
+    if (isHeld && kept !== null) this._counts.kept += 1;
     // Answers may cross: a later keep has told what holds.
-    if (kept === null || call.sentAt >= held.confirmedAt)
-      this._renew(held, call, kept, failure, now);
-    this._calls.settle(call, kept, failure);
+    const isLatest = kept === null || call.sentAt >= held.confirmedAt;
+    if (isHeld && isLatest) this._renew(held, call, kept, failure, now);
+    // To its owner a token that is lost stays lost.
+    this._calls.settle(call, held.toldLost ? null : kept, failure);
   }
 
   _renew(held, call, kept, failure, now) {

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 
+import { after } from './clock.js';
 import {
   BadRequest,
   NoRule,
@@ -206,7 +207,7 @@ export class Acquire extends Call {
   }
 
   mayWait(now) {
-    return this.wait !== null && now < this.startedAt + this.wait;
+    return this.wait !== null && now < after(this.startedAt, this.wait);
   }
 
   params(now) {
