@@ -265,7 +265,7 @@ std::vector<std::string> ClassesIn(std::string_view row) {
 // A file or folder is entered unless it is build/ or its name begins with a dot.
 bool IsEntered(const fs::directory_entry& entry, const fs::path& root) {
   const std::string name = entry.path().filename().string();
-  return !name.starts_with(".") && entry.path() != root / "build";
+  return !name.starts_with(".") && name != "node_modules" && entry.path() != root / "build";
 }
 
 std::vector<fs::path> EntriesOf(const fs::path& root) {

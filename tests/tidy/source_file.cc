@@ -1,10 +1,12 @@
 #include "tidy/source_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace nowcalls::tidy {
@@ -84,8 +86,10 @@ class Scanner {
 };
 
 bool IsSource(const std::filesystem::path& path) {
-  const auto extension = path.extension();
-  return extension == ".h" || extension == ".cc" || extension == ".py" || extension == ".cmake" ||
+  constexpr std::array<std::string_view, 9> kExtensions = {".h",    ".cc", ".py", ".cmake", ".go",
+                                                           ".java", ".js", ".ts", ".rb"};
+  return std::find(kExtensions.begin(), kExtensions.end(), path.extension().string()) !=
+             kExtensions.end() ||
          path.filename() == "CMakeLists.txt" || path.filename() == "dev";
 }
 
@@ -108,8 +112,10 @@ std::vector<SourceFile> LoadTree(const std::string& root) {
   namespace fs = std::filesystem;
   std::vector<fs::path> paths = {fs::path(root) / "CMakeLists.txt", fs::path(root) / ".ci/run"};
   for (const char* folder : {"src", "include", "tools", "tests"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(root) / folder)) {
-      if (entry.is_regular_file() && IsSource(entry.path())) paths.push_back(entry.path());
+    const fs::recursive_directory_iterator all(fs::path(root) / folder);
+    for (auto entry = begin(all); entry != end(all); ++entry) {
+      if (entry->path().filename() == "node_modules") entry.disable_recursion_pending();
+      if (entry->is_regular_file() && IsSource(entry->path())) paths.push_back(entry->path());
     }
   }
   std::sort(paths.begin(), paths.end());

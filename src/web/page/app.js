@@ -62,7 +62,8 @@ function show(json) {
     problem = `No figures of now: ${json.standby}.`;
     if (json.ledger_ms === 0 && viewName !== "server") return;
   } else if (json.problem) {
-    problem = `The server has not answered${goodMs ? ` since ${clock(goodMs)}` : ""}: ${json.problem}`;
+    const since = goodMs ? ` since ${clock(goodMs)}` : "";
+    problem = `The server has not answered${since}: ${json.problem}`;
     // It has never answered, since it has just started: what the page shows is still the latest.
     if (json.ledger_ms === 0) return;
   } else {

@@ -2,7 +2,8 @@
 
 import { count, duration } from "./format.js";
 import { command, element, Figures, setText, Table } from "./dom.js";
-import { clientName, flowColumn, holderOf, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
+import { clientName, flowColumn, holderOf, oldestOf, tokenColumns,
+         waiterColumns } from "./holders.js";
 import { clientState } from "./lists.js";
 
 // "From 10.0.0.5:4711 and 10.0.0.5:4712." Of more than a few connections the first few.

@@ -61,7 +61,8 @@ export class FlowView {
     this.level = element("div", { class: "level" });
     this.charts = new PointCharts({ leveled: true });
     this.holders = new Table({
-      caption: "Holders, the oldest first", columns: tokenColumns(HOLDER), key: (row) => row.token_id,
+      caption: "Holders, the oldest first", columns: tokenColumns(HOLDER),
+      key: (row) => row.token_id,
       empty: "Nobody holds a token of this flow.",
     });
     this.waiters = new Table({
@@ -100,7 +101,8 @@ export class FlowView {
   }
 
   query() {
-    return new URLSearchParams({ view: "flow", id: this.id, ...(this.kind && { kind: this.kind }) });
+    const kind = this.kind && { kind: this.kind };
+    return new URLSearchParams({ view: "flow", id: this.id, ...kind });
   }
 
   show({ row, other, detail, points, unix_ms: unixMs }) {

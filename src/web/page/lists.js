@@ -64,7 +64,7 @@ const CLIENT_COLUMNS = [
   { title: "Connections", numeric: true, text: (row) => count(row.connections) },
   { title: "Address", name: "id", text: (row) => row.addresses?.[0] ?? "–" },
   { title: "Last message", numeric: true,
-    text: (row) => row.last_message_age_ms === undefined ? "–" : duration(row.last_message_age_ms) },
+    text: ({ last_message_age_ms: age }) => age === undefined ? "–" : duration(age) },
   { title: "Known for", numeric: true, text: (row) => duration(row.opened_age_ms) },
   { title: "Command", name: "command",
     text: (row) => JSON.stringify([clientName(row), row.namespace]),

@@ -12,8 +12,8 @@ const RETRY_MS_MAX = 4_000;
 const QUIET_MS = 4_000;   // Without a new look: the figures are old.
 const SLOW_MS = 10_000;   // Without an answer: the connection is taken for lost.
 
-// Beside the page, wherever a proxy has put it. Not relative: to an address with a password, which a
-// bookmark may have, browsers fetch nothing.
+// Beside the page, wherever a proxy has put it. Not relative: to an address with a password, which
+// a bookmark may have, browsers fetch nothing.
 const LOOK = new URL("api/look", location.origin + location.pathname);
 
 export class Poll {

@@ -90,7 +90,8 @@ export class ServerView {
     });
     // Of a single server there is nothing to show.
     this.ofCluster = element("div", { hidden: "" }, element("h2", {}, "Cluster"),
-                             element("p", { class: "place" }, "The same as text: nowcalls-admin cluster",
+                             element("p", { class: "place" },
+                                     "The same as text: nowcalls-admin cluster",
                                      command("cluster")),
                              this.cluster.root, this.members.root);
     this.commits = new Figures("Commits");
