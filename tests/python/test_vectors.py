@@ -22,6 +22,14 @@ from nowcalls._session import Session
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FILES = sorted(glob.glob(os.path.join(ROOT, "data", "golden", "sessions", "*.json")))
 KEEPS = {"rule": True, "always": "always", "off": False}
+# What may come of a step, and what stands for nothing.
+NOTHING = (
+    ("answers", []),
+    ("lost", []),
+    ("valid_until_ms", {}),
+    ("dials", None),
+    ("settled", False),
+)
 # The most exact first.
 OUTCOMES = (
     (NoRule, "no_rule"),
@@ -59,9 +67,12 @@ class Player:
 
     def __init__(self, script):
         client = script["client"]
-        levels = {int(flow): level for flow, level in client["local_levels"].items()}
+        levels = {
+            int(flow) if flow.isdecimal() else flow: level
+            for flow, level in client["local_levels"].items()
+        }
         config = make_config(
-            "a:1",
+            client["addresses"],
             client["namespace"],
             client["client_id"],
             seconds(client["timeout_ms"]),
@@ -77,11 +88,14 @@ class Player:
         self.answers = []
         self.told = {}
         self.hangs_up = None
+        self.pause_ms = None
+        self.dials = client["addresses"][0]
+        self.closed = False
         self.session = Session(
             config,
             Quiet,
             self.now,
-            lambda low, _: low,
+            self.pause,
             client["instance"],
             lambda: next(ids),
             lambda: self.now,
@@ -90,7 +104,7 @@ class Player:
     def play(self, step):
         """Returns what came of it, as the step has it."""
         self.now = seconds(step["at_ms"])
-        self.answers, self.hangs_up = [], None
+        self.answers, self.hangs_up, self.pause_ms = [], None, step.get("pause_ms")
         getattr(self, step["do"])(step)
         came = {"sent": bytes(self.session.output).hex(), "answers": self.answers}
         self.session.output.clear()
@@ -98,9 +112,26 @@ class Player:
         lost = [(self.name_of(held), held.lost_reason or "") for held in self.session.take_lost()]
         came["lost"] = [{"permit": permit, "reason": reason} for permit, reason in lost]
         came["valid_until_ms"] = self.changed_validity()
+        dials, self.dials = self.dials, self.session.dialing.name
+        came["dials"] = None if dials == self.dials else self.dials
+        came["settled"] = self.closed and self.session.settled
+        self.closed = self.closed and not came["settled"]
         return came
 
+    def pause(self, low, high):
+        """What a session draws: as the step has it."""
+        if self.pause_ms is None:
+            return low
+        assert low <= seconds(self.pause_ms) <= high, f"a pause of {low} to {high} s"
+        return seconds(self.pause_ms)
+
     # The connection.
+
+    def dial(self, _):
+        self.session.dialing.begin()
+
+    def denied(self, step):
+        self.session.denied(self.now, step["reason"])
 
     def connected(self, _):
         self.session.connected(self.now)
@@ -156,6 +187,7 @@ class Player:
 
     def close(self, _):
         self.session.close(self.now)
+        self.closed = True
 
     # What came of it.
 
@@ -166,7 +198,7 @@ class Player:
         told = {"call": name, "outcome": outcome}
         if isinstance(call.error, Refused):
             if outcome == "refused" and call.error.refused_by is not None:
-                told["refused_by"] = call.error.refused_by
+                told["flow"], told["refused_by"] = call.error.flow_id, call.error.refused_by
                 told["now_calls"], told["level"] = call.error.now_calls, call.error.level
             if call.error.local:
                 told["local"] = True
@@ -224,6 +256,8 @@ class VectorTest(unittest.TestCase):
                 player = Player(script)
                 for number, step in enumerate(script["steps"]):
                     where = f"step {number}: {step['do']} at {step['at_ms']} ms"
+                    if "due" in step:
+                        self.assertEqual(ms(player.session.wakeup()), step["at_ms"], where)
                     came = player.play(step)
                     sent = bytes.fromhex(step.get("sent", ""))
                     if came["sent"] != sent.hex():
@@ -232,12 +266,12 @@ class VectorTest(unittest.TestCase):
                         )
                     self.assertEqual(came["sent"], sent.hex(), where)
                     self.assertEqual(came["hangs_up"], "hangs_up" in step, where)
-                    for key, nothing in (("answers", []), ("lost", []), ("valid_until_ms", {})):
+                    for key, nothing in NOTHING:
                         self.assertEqual(came[key], step.get(key, nothing), f"{where}: {key}")
 
     @unittest.skipUnless(FILES, "the session of C++ has written none yet")
     def test_there_are_vectors(self):
-        self.assertGreaterEqual(len(FILES), 27)
+        self.assertGreaterEqual(len(FILES), 39)
 
 
 if __name__ == "__main__":

@@ -2,71 +2,15 @@
 // session does. NOWCALLS_WRITE_VECTORS=1 writes them anew.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <set>
-#include <sstream>
-#include <string>
+#include <utility>
 
-#include "test_paths.h"
-#include "unit/client/vector_script.h"
+#include "unit/client/vector_cases.h"
 
 namespace nowcalls::client {
 namespace {
 
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
-
-const std::filesystem::path kDirectory = NOWCALLS_SOURCE_DIR "/data/golden/sessions";
-
-ClientOptions Shop(Fallback fallback = Fallback::kFail) {
-  ClientOptions options;
-  options.addresses = {"a:1"};
-  options.name_space = "shop";
-  options.client_id = "worker-1";
-  options.fallback = fallback;
-  return options;
-}
-
-VectorScript Begin(const char* name, ClientOptions options = Shop()) {
-  return {name, std::move(options), 7};
-}
-
-// Under a rule with a resourceTimeout of 2 s.
-Json Terms(int strategy, int64_t offline_ms = 60'000) {
-  return Json::array({strategy, 2000, offline_ms});
-}
-Json Granted(const Json& terms, uint64_t token = 101, uint64_t hold_ms = 4000) {
-  return Json::array({0, token, 13, 1, 2, hold_ms, nullptr, nullptr, terms});
-}
-Json KeptUnder(const Json& terms) { return Json::array({0, 4000, terms}); }
-Json Blocked(const char* limit) { return Json::array({1, 0, 0, 2, 2, 0, limit}); }
-const Json kReleased = Json::array({6});
-
-// A page of rules_list with one rule.
-Json Rules(int64_t flow, double count, bool local, const char* kind = "flow",
-           Json config = Json::object()) {
-  config.update(Json{{"flowId", flow}, {"fallbackToLocalWhenFail", local}, {"thresholdType", 1}});
-  Json rule = Json{{"count", count}, {"kind", kind}, {"clusterConfig", config}};
-  if (std::string(kind) == "value") rule["paramIdx"] = 0;
-  return Json::array({Json::array({rule}), nullptr});
-}
-
-// Plays what another test has written, or writes it.
-void Check(const VectorScript& script) {
-  std::string file;
-  for (const char c : script.name()) file += c == ' ' ? '_' : c;
-  std::erase(file, ',');
-  const std::filesystem::path path = kDirectory / (file + ".json");
-  if (std::getenv("NOWCALLS_WRITE_VECTORS") != nullptr) {
-    std::ofstream(path) << script.Text();
-  }
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  CHECK_MESSAGE(text.str() == script.Text(), path.string(),
-                " is not what the session does; NOWCALLS_WRITE_VECTORS=1 writes it");
-}
 
 // Keep by rule.
 
@@ -320,7 +264,7 @@ TEST_CASE("vector: by rule, calls pass if the rule says so or was never seen") {
   script.DialFailed();
   script.Acquire("a");
   script.Acquire("b");
-  script.Acquire("unseen", {}, 1002);
+  script.Acquire("unseen", {}, FlowId(1002));
   script.Request("rate");
   Check(script);
 }
@@ -347,14 +291,14 @@ TEST_CASE("vector: an acquire that may wait falls back when its wait is over") {
 TEST_CASE("vector: a value that was not seen before has the count of its rule") {
   VectorScript script = Begin("fallback of a value that is new", Shop(Fallback::kByRule));
   script.Connect();
-  script.Acquire("seen", {.param = "old"}, 4001);
+  script.Acquire("seen", {.param = "old"}, FlowId(4001));
   script.Answer("rules_list", Rules(4001, 2, true, "value"));
   script.Answer("acquire", Blocked("param"));
   script.Disconnected();
   script.DialFailed();
-  script.Acquire("a", {.param = "new"}, 4001);
-  script.Acquire("b", {.param = "new"}, 4001);
-  script.Acquire("c", {.param = "newer"}, 4001);
+  script.Acquire("a", {.param = "new"}, FlowId(4001));
+  script.Acquire("b", {.param = "new"}, FlowId(4001));
+  script.Acquire("c", {.param = "newer"}, FlowId(4001));
   Check(script);
 }
 
@@ -487,10 +431,10 @@ TEST_CASE("vector: a hello with fewer tokens has those asked for that may be kep
 
 TEST_CASE("each vector is one that a test writes") {
   size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kDirectory)) {
+  for (const auto& entry : std::filesystem::directory_iterator(VectorDirectory())) {
     files += entry.path().extension() == ".json" ? 1 : 0;
   }
-  CHECK(files == 28);
+  CHECK(files == 39);
 }
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "base/hex.h"
+#include "client/answers.h"
+#include "client/flow_text.h"
+#include "nowcalls/flow_name.h"
 #include "wire/splitter.h"
 
 namespace nowcalls::client {
@@ -37,6 +40,11 @@ Json ValueOf(const Value& value) {
   return nullptr;
 }
 
+Json FlowOf(FlowId flow) {
+  const std::string_view name = NameOfFlow(flow);
+  return name.empty() ? Json(flow.value) : Json(name);
+}
+
 Json MsOf(const std::optional<Milliseconds>& time) {
   return time ? Json(time->count()) : Json(nullptr);
 }
@@ -65,9 +73,20 @@ VectorScript::VectorScript(std::string name, ClientOptions options, uint64_t ins
     : name_(std::move(name)),
       options_(std::move(options)),
       instance_(instance),
-      session_(options_, Prng(1), 0, instance) {}
+      session_(options_, Prng(1), 0, instance),
+      dials_(options_.addresses.front()) {}
 
 // The connection.
+
+void VectorScript::DialDue() {
+  now_ms_ = session_.Wakeup();
+  if (now_ms_ != session_.dialing().at_ms()) throw std::runtime_error(name_ + ": no dial is due");
+  Json step = Step("dial");
+  step["due"] = true;
+  step["address"] = session_.dialing().address();
+  session_.dialing().Begin();
+  Done(std::move(step));
+}
 
 void VectorScript::Connected() {
   asked_.clear();
@@ -91,6 +110,13 @@ void VectorScript::Disconnected() {
   Done(std::move(step));
 }
 
+void VectorScript::Denied() {
+  session_.Deny(PermissionDeniedOf("it refuses the certificate"), now_ms_);
+  Json step = Step("denied");
+  step["reason"] = "it refuses the certificate";
+  Done(std::move(step));
+}
+
 void VectorScript::Connect(uint64_t resumed_tokens) {
   Connected();
   Answer("hello", Json::array({"1.0", 9, 2, resumed_tokens}));
@@ -107,25 +133,37 @@ VectorScript::Asked VectorScript::TakeAsked(std::string_view method) {
   return asked;
 }
 
+Json VectorScript::AnswerTo(std::string_view method, const Json& result) {
+  return Json::array({1, TakeAsked(method).msgid, nullptr, result});
+}
+
 void VectorScript::Answer(std::string_view method, const Json& result) {
-  Receive(Json::array({1, TakeAsked(method).msgid, nullptr, result}));
+  Receive({AnswerTo(method, result)});
 }
 
 void VectorScript::Refuse(std::string_view method, int code, const char* name) {
-  Receive(Json::array({1, TakeAsked(method).msgid, Json::array({code, name, "because"}), nullptr}));
+  Receive(
+      {Json::array({1, TakeAsked(method).msgid, Json::array({code, name, "because"}), nullptr})});
 }
 
 void VectorScript::Lost(uint64_t token, const char* reason) {
-  Receive(Json::array({2, "lost", Json::array({token, 1001, reason})}));
+  Receive({Json::array({2, "lost", Json::array({token, 1001, reason})})});
 }
 
-void VectorScript::Receive(const Json& message) {
-  const std::string bytes = testing::ToMessagePack(message);
+void VectorScript::Receive(const std::vector<Json>& messages) {
+  std::string bytes;
+  for (const Json& message : messages) bytes += testing::ToMessagePack(message);
+  Receive(bytes, messages.size() == 1 ? messages.front() : Json(messages));
+}
+
+void VectorScript::ReceiveBytes(const std::string& bytes) { Receive(bytes, nullptr); }
+
+void VectorScript::Receive(const std::string& bytes, Json shows) {
   const Status understood = session_.Received(bytes, now_ms_);
-  if (!understood.ok()) throw std::runtime_error(name_ + ": " + understood.message());
   Json step = Step("received");
   step["bytes"] = ToHex(bytes);
-  step["shows"] = message;
+  if (!shows.is_null()) step["shows"] = std::move(shows);
+  if (!understood.ok()) step["hangs_up"] = understood.message();
   Done(std::move(step));
 }
 
@@ -139,7 +177,10 @@ void VectorScript::Tick() {
 void VectorScript::TickDue() {
   now_ms_ = session_.Wakeup();
   Tick();
+  steps_.back()["due"] = true;
 }
+
+void VectorScript::HasDrawnPause() { steps_.back()["pause_ms"] = session_.Wakeup() - now_ms_; }
 
 // Calls.
 
@@ -169,12 +210,12 @@ void VectorScript::Ask(const std::string& call, Json step,
   Done(std::move(step));
 }
 
-void VectorScript::Acquire(const std::string& call, const AcquireOptions& options, int64_t flow) {
+void VectorScript::Acquire(const std::string& call, const AcquireOptions& options, FlowId flow) {
   auto acquire = std::make_shared<AcquireCall>();
-  acquire->demands = {{FlowId(flow), options.count, options.param}};
+  acquire->demands = {{flow, options.count, options.param}};
   acquire->options = options;
   Json step = Step("acquire");
-  step["flow"] = flow;
+  step["flow"] = FlowOf(flow);
   step["count"] = options.count;
   step["param"] = ValueOf(options.param);
   Ask(call, std::move(step), acquire);
@@ -188,8 +229,8 @@ void VectorScript::AcquireAll(const std::string& call, const std::vector<FlowDem
   acquire->options = options;
   Json items = Json::array();
   for (const FlowDemand& demand : demands) {
-    items.push_back(
-        Json::array({demand.flow.value, demand.count, ValueOf(demand.param), demand.rate ? 1 : 0}));
+    items.push_back(Json::array(
+        {FlowOf(demand.flow), demand.count, ValueOf(demand.param), demand.rate ? 1 : 0}));
   }
   Json step = Step("acquire_all");
   step["items"] = std::move(items);
@@ -207,15 +248,15 @@ void VectorScript::Ask(const std::string& call, Json step, const std::shared_ptr
     Tell(call, passed, std::move(line));
   };
   step["call"] = call;
-  step["flow"] = rate->flow.value;
+  step["flow"] = FlowOf(rate->flow);
   AddOptions(rate->options, &step);
   session_.Request(rate, now_ms_);
   Done(std::move(step));
 }
 
-void VectorScript::Request(const std::string& call, const RequestOptions& options, int64_t flow) {
+void VectorScript::Request(const std::string& call, const RequestOptions& options, FlowId flow) {
   auto rate = std::make_shared<RateCall>();
-  rate->flow = FlowId(flow);
+  rate->flow = flow;
   rate->options = options;
   Json step = Step("request");
   step["prioritized"] = options.prioritized;
@@ -223,9 +264,9 @@ void VectorScript::Request(const std::string& call, const RequestOptions& option
 }
 
 void VectorScript::RequestParam(const std::string& call, const std::vector<Value>& values,
-                                const RequestOptions& options, int64_t flow) {
+                                const RequestOptions& options, FlowId flow) {
   auto rate = std::make_shared<RateCall>();
-  rate->flow = FlowId(flow);
+  rate->flow = flow;
   rate->by_value = true;
   rate->values = values;
   rate->options = options;
@@ -268,6 +309,7 @@ void VectorScript::Keep(const std::string& permit) {
 
 void VectorScript::Close() {
   session_.Close(now_ms_);
+  closed_ = true;
   Done(Step("close"));
 }
 
@@ -285,6 +327,7 @@ void VectorScript::Tell(const std::string& call, const nowcalls::Answer& answer,
   told["outcome"] = OutcomeName(answer.outcome);
   if (answer.local) told["local"] = true;
   if (answer.outcome == Outcome::kRefused && answer.refused_by != RefusedBy::kNone) {
+    told["flow"] = FlowOf(answer.flow);
     told["refused_by"] = RefusedByName(answer.refused_by);
     told["now_calls"] = answer.now_calls;
     told["level"] = answer.level;
@@ -330,6 +373,16 @@ void VectorScript::CollectValidity(Json* step) {
   if (!changed.empty()) (*step)["valid_until_ms"] = std::move(changed);
 }
 
+// The next address if it is another, the pause before it if one was drawn.
+void VectorScript::CollectDialing(Json* step) {
+  Dialing& dialing = session_.dialing();
+  if (dialing.address() != dials_) (*step)["dials"] = dialing.address();
+  dials_ = dialing.address();
+  const bool drawn = dialing.at_ms() != dials_at_ms_ && dialing.at_ms() != INT64_MAX;
+  dials_at_ms_ = dialing.at_ms();
+  if (drawn && dials_at_ms_ > now_ms_) (*step)["pause_ms"] = dials_at_ms_ - now_ms_;
+}
+
 void VectorScript::Done(Json step) {
   ClientSession::Events events = session_.TakeEvents();
   for (const CallPtr& call : events.finished) call->Notify();
@@ -341,15 +394,19 @@ void VectorScript::Done(Json step) {
   if (!answers_.empty()) step["answers"] = std::exchange(answers_, Json::array());
   if (connected_) CollectSent(&step);
   CollectValidity(&step);
+  CollectDialing(&step);
+  if (closed_ && session_.settled()) {
+    step["settled"] = true;
+    closed_ = false;
+  }
   steps_.push_back(std::move(step));
 }
 
 std::string VectorScript::Text() const {
   Json levels = Json::object();
-  for (const auto& [flow, level] : options_.local_levels) {
-    levels[std::to_string(flow.value)] = level;
-  }
+  for (const auto& [flow, level] : options_.local_levels) levels[FlowWord(flow)] = level;
   Json client = Json::object();
+  client["addresses"] = options_.addresses;
   client["namespace"] = options_.name_space;
   client["client_id"] = options_.client_id;
   client["instance"] = instance_;

@@ -29,28 +29,42 @@ class VectorScript {
 
   // When the next steps happen.
   void At(int64_t ms) { now_ms_ = ms; }
+  void Elapse(int64_t ms) { now_ms_ += ms; }
 
   // The connection.
+  void DialDue();  // The owner begins to dial when the session wants it.
   void Connected();
   void DialFailed();
   void Disconnected();
+  // The server lets the client's certificate not in. DialFailed follows.
+  void Denied();
   // Says hello's answer, too.
   void Connect(uint64_t resumed_tokens = 0);
   // To the oldest request of this method that has none.
   void Answer(std::string_view method, const Json& result);
   void Refuse(std::string_view method, int code, const char* name);
   void Lost(uint64_t token, const char* reason);
+  // The same answer as a message, for Receive.
+  Json AnswerTo(std::string_view method, const Json& result);
+  // Messages that come at once.
+  void Receive(const std::vector<Json>& messages);
+  // No whole message, or none.
+  void ReceiveBytes(const std::string& bytes);
   void Tick();
   // When the session wants it.
   void TickDue();
+  // The session has drawn the time until it wants to be told: the step before says so.
+  void HasDrawnPause();
 
   // Calls, under names.
-  void Acquire(const std::string& call, const AcquireOptions& options = {}, int64_t flow = 1001);
+  void Acquire(const std::string& call, const AcquireOptions& options = {},
+               FlowId flow = FlowId(1001));
   void AcquireAll(const std::string& call, const std::vector<FlowDemand>& demands,
                   const AcquireOptions& options = {});
-  void Request(const std::string& call, const RequestOptions& options = {}, int64_t flow = 5001);
+  void Request(const std::string& call, const RequestOptions& options = {},
+               FlowId flow = FlowId(5001));
   void RequestParam(const std::string& call, const std::vector<Value>& values,
-                    const RequestOptions& options = {}, int64_t flow = 4002);
+                    const RequestOptions& options = {}, FlowId flow = FlowId(4002));
   void Release(const std::string& permit, CallOutcome outcome = CallOutcome::kOk);
   void Keep(const std::string& permit);
   void Close();
@@ -66,7 +80,7 @@ class VectorScript {
   };
 
   Json Step(const char* what) const;
-  void Receive(const Json& message);
+  void Receive(const std::string& bytes, Json shows);
   void Ask(const std::string& call, Json step, const std::shared_ptr<AcquireCall>& acquire);
   void Ask(const std::string& call, Json step, const std::shared_ptr<RateCall>& rate);
   Asked TakeAsked(std::string_view method);
@@ -74,6 +88,7 @@ class VectorScript {
   void Done(Json step);
   void CollectSent(Json* step);
   void CollectValidity(Json* step);
+  void CollectDialing(Json* step);
   void Tell(const std::string& call, const nowcalls::Answer& answer, Json told);
   std::string NameOf(const HeldPtr& held) const;
 
@@ -83,6 +98,9 @@ class VectorScript {
   ClientSession session_;
   int64_t now_ms_ = 0;
   bool connected_ = false;
+  bool closed_ = false;  // And the end of its releases is not told yet.
+  std::string dials_;    // The address, as last noted.
+  int64_t dials_at_ms_ = 0;
   std::vector<Asked> asked_;
   std::map<std::string, HeldPtr> permits_;
   std::map<std::string, int64_t> valid_until_;  // As last noted.

@@ -11,6 +11,7 @@ import logging
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._calls import (
+    BLOCKED,
     FAIL,
     TOO_MANY_REQUEST,
     Acquire,
@@ -46,8 +47,7 @@ RETRY_PAUSE_S = 0.01  # Doubled with each refusal, 6 times at most.
 # Refusals that time does not undo. Words of later servers are none of them.
 FINAL = (
     None,
-    *("draining", "queue_timeout", "cancelled", "superseded", "request_id", "over_level"),
-    *("token_limit", "key_limit", "disk_low", "namespace_qps", "rate"),
+    *("draining", "queue_timeout", "cancelled", "superseded", "request_id", "over_level", "rate"),
 )
 
 OFFLINE, GREETING, READY, STOPPED = "offline", "greeting", "ready", "stopped"
@@ -351,7 +351,12 @@ class Asking:
                 self._try_again(acquire, now)
 
     def _refused(self, call: Acquire, failure: Error, now: float) -> None:
-        if not isinstance(failure, Refused) or not call.prioritized or failure.refused_by in FINAL:
+        if (
+            not isinstance(failure, Refused)
+            or failure.status != BLOCKED
+            or failure.refused_by in FINAL
+            or not call.prioritized
+        ):
             self._fail(call, failure, now)
             return
         if call.done:

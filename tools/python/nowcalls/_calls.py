@@ -24,7 +24,7 @@ from ._permit import BasePermit, check_outcome, hand_over
 from ._wire import INT_MAX, Wrong, array, hold, integer, text, text_or_none, uint
 
 # Statuses and error codes of PROTOCOL.md.
-BAD_REQUEST, TOO_MANY_REQUEST, FAIL, OK, SHOULD_WAIT = -4, -2, -1, 0, 2
+BAD_REQUEST, TOO_MANY_REQUEST, FAIL, OK, BLOCKED, SHOULD_WAIT = -4, -2, -1, 0, 1, 2
 NO_RULE_EXISTS, NOT_AVAILABLE, RELEASE_OK = 3, 5, 6
 MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, OVERLOADED = 1, 2, 3, 5
 CONFLICT, INTERNAL, PERMISSION = 7, 8, 9

@@ -64,7 +64,7 @@ def span(ms: int) -> float:
 
 
 class Held:
-    """keep_at: when to keep it next. due_at: when to look after it, at the latest.
+    """keep_at: when to keep it next. due_at: when to look after it, unless contact ends before.
 
     dropped: its program forgot the permit, rather than to release it.
     """
@@ -196,7 +196,7 @@ class HeldTokens:
 
     def plan(self, held: Held) -> None:
         """Looks after it when its next moment comes."""
-        held.due_at = min(held.keep_at, held.release_at, held.valid_until)
+        held.due_at = min(held.keep_at, held.release_at, held.hold_until)
         heapq.heappush(self._due, (held.due_at, held.token_id))
         if len(self._due) > 64 + 4 * len(self._tokens):
             held_still = [entry for entry in self._due if self._is_current(entry)]

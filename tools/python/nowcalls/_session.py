@@ -199,7 +199,8 @@ class Session(Asking):
 
     def wakeup(self) -> float:
         """When to call tick, or to dial if there is no connection."""
-        at = min(self._calls.next_deadline, self._held.next_at)
+        held = self._held
+        at = min(self._calls.next_deadline, held.next_at, held.contact_until(self._contact))
         if self._later:
             at = min(at, self._later[0][0])
         if self._state == OFFLINE:
@@ -207,7 +208,7 @@ class Session(Asking):
         if self._state == GREETING:
             return min(at, self._greeting_until)
         contact, timeout = self._contact, self.config.timeout
-        return min(at, contact.silent_at(timeout), contact.ping_at(self._held.offline_ms))
+        return min(at, contact.silent_at(timeout), contact.ping_at(held.offline_ms))
 
     @property
     def _greeting_until(self) -> float:
