@@ -368,7 +368,7 @@ class AnswerTest(unittest.TestCase):
         self.assertIs(type(self.outcome([3, 0, 0, 0, 0, 0, None])), nowcalls.NoRule)
         self.assertIs(type(self.outcome([-4, 0, 0, 0, 0, 0, "param"])), nowcalls.BadRequest)
         self.assertIs(type(self.outcome(error=[3, "BAD_PARAMS", "?"])), nowcalls.BadRequest)
-        self.assertIs(type(self.outcome(error=[99, "LATER", "?", "more"])), nowcalls.BadRequest)
+        self.assertIs(type(self.outcome(error=[99, "LATER", "?", "more"])), nowcalls.Unavailable)
         self.assertIs(type(self.outcome(error=[5, "OVERLOADED", "sessions"])), nowcalls.Unavailable)
         self.assertIs(type(self.outcome(error=[8, "INTERNAL", "?"])), nowcalls.Unavailable)
 

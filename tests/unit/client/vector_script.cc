@@ -300,7 +300,7 @@ void VectorScript::Keep(const std::string& permit) {
       permits_.at(permit),
       [this, permit](const nowcalls::Kept& kept) {
         Json line = Json::object();
-        line["hold_ms"] = kept.hold.count();
+        if (kept.ok()) line["hold_ms"] = kept.hold.count();
         Tell("keep " + permit, kept, std::move(line));
       },
       now_ms_);

@@ -165,6 +165,8 @@ class Asking:
     def _submit(self, call: Call, now: float) -> None:
         if self._ended is not None:
             self._calls.settle(call, error=call.no_answer(self._ended))
+        elif self._closing and call.wants_room:
+            self._calls.settle(call, error=BadRequest("the client is closed"))
         elif self._closing and not call.persistent:
             self._calls.settle(call, error=call.no_answer("the client is closed"))
         elif self.ready:
@@ -420,8 +422,9 @@ class Asking:
         """Sets the outcome of a call that got no answer, or an error, as the fallback has it."""
         if call.done:
             return
-        if isinstance(call, Acquire) and call.strayed:
-            # An attempt that arrives only now would be granted to nobody.
+        if isinstance(call, Acquire) and (call.strayed or call.confirmed):
+            # An attempt that arrives only now would be granted to nobody; a grant that came late
+            # is there.
             self._cancel(call.request_id, now)
         value: Any = None
         if self._falls_back(call, error):

@@ -26,8 +26,7 @@ from ._wire import INT_MAX, Wrong, array, hold, integer, text, text_or_none, uin
 # Statuses and error codes of PROTOCOL.md.
 BAD_REQUEST, TOO_MANY_REQUEST, FAIL, OK, BLOCKED, SHOULD_WAIT = -4, -2, -1, 0, 1, 2
 NO_RULE_EXISTS, NOT_AVAILABLE, RELEASE_OK = 3, 5, 6
-MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, OVERLOADED = 1, 2, 3, 5
-CONFLICT, INTERNAL, PERMISSION = 7, 8, 9
+MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, HELLO_STATE, UNSUPPORTED, PERMISSION = 1, 2, 3, 4, 6, 9
 
 ITEMS_MAX = 64
 RESOURCE_BYTES_MAX = 1024
@@ -90,9 +89,9 @@ def error_of(answer: Any) -> Error:
     message = f"{text('an error', parts[1])}: {text('an error', parts[2])}"
     if code == PERMISSION:
         return PermissionDenied(message, code=code)
-    if code not in (OVERLOADED, CONFLICT, INTERNAL):
+    if code in (MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, HELLO_STATE, UNSUPPORTED):
         return BadRequest(message, code=code)
-    return Unavailable(message)
+    return Unavailable(message)  # OVERLOADED, CONFLICT, INTERNAL, or of a later server.
 
 
 def refusal(
@@ -420,7 +419,12 @@ class Release(Call):
 
 
 class Keep(Call):
-    """Renews a token's hold. Value: (hold_ms, terms), or None if the token has ended."""
+    """Renews a token's hold. Value: (hold_ms, terms), or None if the token has ended.
+
+    Not asked again: the next connection begins with a keep of its own.
+    """
+
+    repeatable = False
 
     def __init__(self, held: Held) -> None:
         super().__init__("keep", [held.token_id])

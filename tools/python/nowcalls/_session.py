@@ -425,7 +425,6 @@ class Session(Asking):
 
     def _keep(self, held: Held, now: float) -> None:
         call = Keep(held)
-        call.repeatable = False  # The next connection begins with a keep of its own.
         held.keep_at = math.inf  # Until it is answered.
         self._held.plan(held)
         self._send(call, now)
