@@ -15,10 +15,10 @@ TEST_CASE("vector: messages come in pieces, and several at once") {
   script.Connect();
   script.Acquire("a");
   script.Acquire("b");
-  script.Request("r");
+  script.Acquire("c");
   const Json a = script.AnswerTo("acquire", Granted(Terms(0)));
   const Json b = script.AnswerTo("acquire", Granted(Terms(0), 102));
-  const Json r = script.AnswerTo("request", Json::array({0, 9, 0, nullptr}));
+  const Json c = script.AnswerTo("acquire", Blocked("level"));
   const std::string bytes = testing::ToMessagePack(a);
   script.At(10);
   script.ReceiveBytes(bytes.substr(0, 1));
@@ -26,7 +26,7 @@ TEST_CASE("vector: messages come in pieces, and several at once") {
   script.ReceiveBytes(bytes.substr(10));
   script.At(20);
   const Json lost = Json::array({2, "lost", Json::array({102, 1001, "admin"})});
-  script.Receive({r, b, lost});
+  script.Receive({c, b, lost});
   Check(script);
 }
 

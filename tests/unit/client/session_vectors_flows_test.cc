@@ -21,7 +21,6 @@ Json RulesOfName(const char* name, double count, Json config = Json::object()) {
 
 TEST_CASE("vector: a flow is a name") {
   const FlowId checkout = FlowNamed("checkout");
-  const FlowId search = FlowNamed("search");
   VectorScript script = Begin("a flow is a name");
   script.Connect();
   script.Acquire("a", {.count = 2}, checkout);
@@ -30,6 +29,14 @@ TEST_CASE("vector: a flow is a name") {
   script.Answer("release", kReleased);
   script.Acquire("digits", {.param = "x"}, FlowNamed("1001"));
   script.Answer("acquire", Json::array({3, 0, 0, 0, 0, 0, nullptr}));
+  Check(script);
+}
+
+TEST_CASE("vector: names in groups and rates") {
+  const FlowId checkout = FlowNamed("checkout");
+  const FlowId search = FlowNamed("search");
+  VectorScript script = Begin("names in groups and rates");
+  script.Connect();
   script.AcquireAll("group", {{checkout, 1}, {FlowId(1001), 2}, {search, 3, {}, true}});
   script.Answer("acquire_all", Json::array({0,
                                             Json::array({Json::array({102, 14, 4000, Terms(0)}),
