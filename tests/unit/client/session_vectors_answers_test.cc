@@ -1,6 +1,9 @@
 // Vectors of what a server may send, and of answers that do not come.
 #include <doctest/doctest.h>
 
+#include <string>
+#include <utility>
+
 #include "unit/client/vector_cases.h"
 
 namespace nowcalls::client {
@@ -90,16 +93,53 @@ TEST_CASE("vector: a message that no server sends ends the connection") {
   Check(script);
 }
 
+TEST_CASE("vector: each refusal") {
+  VectorScript script = Begin("each refusal");
+  script.Connect();
+  for (const char* limit : {"level", "draining", "client_cap", "waiters_ahead", "queue_full",
+                            "queue_timeout", "over_level", "param"}) {
+    script.Acquire(limit);
+    script.Answer("acquire", Blocked(limit));
+  }
+  for (const char* limit : {"token_limit", "key_limit", "disk_low"}) {
+    script.Acquire(limit);
+    script.Answer("acquire", Json::array({-2, 0, 0, 1, 2, 0, limit}));
+  }
+  script.Acquire("no rule");
+  script.Answer("acquire", Json::array({3, 0, 0, 0, 0, 0, nullptr}));
+  script.Acquire("bad request");
+  script.Answer("acquire", Json::array({-4, 0, 0, 0, 0, 0, nullptr}));
+  script.Acquire("of the other kind");
+  script.Answer("acquire", Json::array({-4, 0, 0, 0, 0, 0, "param"}));
+  Check(script);
+}
+
+TEST_CASE("vector: each error") {
+  VectorScript script = Begin("each error");
+  script.Connect();
+  const std::pair<int, const char*> errors[] = {
+      {2, "UNKNOWN_METHOD"}, {3, "BAD_PARAMS"}, {4, "HELLO_STATE"}, {5, "OVERLOADED"},
+      {6, "UNSUPPORTED"},    {7, "CONFLICT"},   {8, "INTERNAL"},    {9, "PERMISSION"}};
+  for (const auto& [code, name] : errors) {
+    script.Acquire(name);
+    script.Refuse("acquire", code, name);
+  }
+  script.Acquire("held");
+  script.Answer("acquire", Granted(Terms(0)));
+  script.Release("held");
+  script.Refuse("release", 8, "INTERNAL");
+  Check(script);
+}
+
 TEST_CASE("vector: no token is granted twice") {
   VectorScript script = Begin("a token that is held already");
   script.Connect();
   script.Acquire("a");
-  script.Answer("acquire", Granted(Terms(2)));
+  script.Answer("acquire", Granted(Terms(0)));
   script.Acquire("b");
-  script.Answer("acquire", Granted(Terms(2)));
+  script.Answer("acquire", Granted(Terms(0)));
   script.Disconnected();
   script.Connect(1);
-  script.Answer("keep", KeptUnder(Terms(2)));
   script.Answer("acquire", Blocked("level"));
   Check(script);
 }
