@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import unittest
 
 import msgpack
@@ -271,9 +272,21 @@ class VectorTest(unittest.TestCase):
                     for key, nothing in NOTHING:
                         self.assertEqual(came[key], step.get(key, nothing), f"{where}: {key}")
 
+    def test_the_page_for_authors_has_each_vector_in_its_order(self):
+        with open(os.path.join(ROOT, "tools", "manual", "client-authors.md")) as text:
+            _, order = text.read().split("## In which order")
+        order = order.split("\n## ")[0]
+        names = re.findall(r"`(\w+)`", order)
+        files = [os.path.basename(file).removesuffix(".json") for file in FILES]
+        self.assertEqual(sorted(names), sorted(files))
+        sixth = os.path.join(ROOT, "tests", "languages", "sixth", "vectors.txt")
+        with open(sixth) as text:
+            least = text.read().split()
+        self.assertEqual(least, names[: len(least)])
+
     @unittest.skipUnless(FILES, "the session of C++ has written none yet")
     def test_there_are_vectors(self):
-        self.assertGreaterEqual(len(FILES), 67)
+        self.assertGreaterEqual(len(FILES), 68)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,9 @@ class Session
   def give_up(call, now)
     @queue.delete(call) unless call.persistent?
     call.strayed ||= call.unsettled
-    refuse(call, { "outcome" => call.unsettled ? "unknown" : "unavailable" }, now)
+    answer = { "outcome" => call.unsettled ? "unknown" : "unavailable" }
+    answer["lost"] = call.held.lost if call.method == "release"
+    refuse(call, answer, now)
     ping(now) if @state == :ready && call.unsettled && @heard <= call.sent && !@probed
   end
 

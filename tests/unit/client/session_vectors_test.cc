@@ -248,6 +248,30 @@ TEST_CASE("vector: a release is asked again until it is answered") {
   Check(script);
 }
 
+TEST_CASE("vector: a release goes on when its caller waits no longer") {
+  VectorScript script = Begin("a release outlives its caller");
+  script.Connect();
+  for (const char* call : {"a", "b"}) {
+    script.Acquire(call);
+    script.Answer("acquire", Granted(Terms(0), call[0] == 'a' ? 101 : 102));
+  }
+  script.Disconnected();
+  script.DialDue();
+  script.Release("a");
+  script.Connected();
+  script.Elapse(10);
+  script.Answer("hello", Json::array({"1.0", 9, 2, 2}));
+  script.Release("b");
+  script.Disconnected();
+  script.DialDue();
+  script.TickDue();
+  script.TickDue();
+  script.Connect(2);
+  script.Answer("release", kReleased);
+  script.Answer("release", kReleased);
+  Check(script);
+}
+
 // Fallback.
 
 TEST_CASE("vector: by rule, local limits count what the process holds") {
@@ -448,7 +472,7 @@ TEST_CASE("each vector is one that a test writes") {
   for (const auto& entry : std::filesystem::directory_iterator(VectorDirectory())) {
     files += entry.path().extension() == ".json" ? 1 : 0;
   }
-  CHECK(files == 67);
+  CHECK(files == 68);
 }
 
 }  // namespace
