@@ -17,6 +17,11 @@ void CallTable::Queue(const CallPtr& call) {
   queue_[call->number] = call;
 }
 
+void CallTable::Sent(uint32_t msgid, const CallPtr& call) {
+  if (call->number == 0) call->number = ++last_number_;
+  in_flight_[msgid] = call;
+}
+
 std::vector<CallPtr> CallTable::TakeQueue() {
   std::vector<CallPtr> calls;
   calls.reserve(queue_.size());

@@ -24,7 +24,7 @@ class CallTable {
   void Queue(const CallPtr& call);
   void Dequeue(const Call& call) { queue_.erase(call.number); }
   std::vector<CallPtr> TakeQueue();
-  void Sent(uint32_t msgid, const CallPtr& call) { in_flight_[msgid] = call; }
+  void Sent(uint32_t msgid, const CallPtr& call);
   // Null: not in flight.
   CallPtr TakeAnswered(uint32_t msgid);
   // In order of numbers.

@@ -44,7 +44,8 @@ struct Held {
 
   State state = State::kHeld;
   int64_t granted_ms = 0;                                  // When it was asked for.
-  int64_t hold_ms = 0;                                     // As of the grant or the last keep.
+  int64_t confirmed_ms = 0;                                // When the grant or last keep was sent.
+  int64_t hold_ms = 0;                                     // As of that.
   std::optional<wire::Terms> terms{};                      // None: of an older server, or adopted.
   int64_t due_ms = 0;                                      // When to look after it next; 0: never.
   std::set<std::pair<int64_t, uint64_t>>::iterator due{};  // HeldTokens', unless due_ms is 0.

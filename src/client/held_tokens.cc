@@ -49,6 +49,7 @@ bool HeldTokens::Remove(Held* held) {
 
 void HeldTokens::Confirm(Held* held, int64_t sent_ms, uint64_t hold_ms,
                          const std::optional<wire::Terms>& terms) {
+  held->confirmed_ms = sent_ms;
   held->hold_ms = TimeMs(hold_ms);
   held->validity.HoldFrom(sent_ms, held->hold_ms);
   // A keep may bring other terms, so the old clientOfflineTime leaves the count first.

@@ -310,6 +310,8 @@ Status ClientSession::Answered(const std::shared_ptr<KeepCall>& call,
   if (held->state == Held::State::kHeld) {
     if (kept.outcome == Outcome::kRefused) {
       Lose(held, "", now_ms);
+    } else if (kept.ok() && call->sent_ms < held->confirmed_ms) {
+      ++stats_.kept;  // Answers may cross: a later keep has told what holds.
     } else if (kept.ok()) {
       ++stats_.kept;
       held_.Confirm(held.get(), call->sent_ms, static_cast<uint64_t>(kept.hold.count()), terms);

@@ -234,6 +234,25 @@ TEST_CASE("vector: a keep that meets an error is asked again a third of the hold
   Check(script);
 }
 
+TEST_CASE("vector: answers to two keeps cross") {
+  VectorScript script = Begin("answers to two keeps cross");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(2)));
+  script.TickDue();
+  script.At(2000);
+  script.Keep("a");
+  const Json first = script.AnswerTo("keep", KeptUnder(Terms(2)));
+  script.At(2010);
+  script.Answer("keep", Json::array({0, 1000, Terms(2)}));
+  script.At(2020);
+  script.Receive({first});
+  script.TickDue();
+  script.Lost(101, "admin");
+  script.Answer("keep", KeptUnder(Terms(2)));
+  Check(script);
+}
+
 TEST_CASE("vector: a keep of the caller") {
   VectorScript script = Begin("a keep of the caller");
   script.Connect();
@@ -242,6 +261,11 @@ TEST_CASE("vector: a keep of the caller") {
   script.At(1000);
   script.Keep("a");
   script.At(1010);
+  script.Answer("keep", KeptUnder(Terms(0)));
+  script.Acquire("lost");
+  script.Answer("acquire", Granted(Terms(0), 102));
+  script.Keep("lost");
+  script.Lost(102, "admin");
   script.Answer("keep", KeptUnder(Terms(0)));
   script.At(1500);
   script.Keep("a");

@@ -36,6 +36,33 @@ TEST_CASE("vector: under strategy 1 a token is released at its resourceTimeout")
   Check(script);
 }
 
+TEST_CASE("vector: a token that its rule ends is cancelled behind the release, if it strayed") {
+  VectorScript script = Begin("strategy 1 of an acquire that strayed");
+  script.Connect();
+  script.Acquire("a");
+  script.Disconnected();
+  script.Connect();
+  script.Answer("acquire", Granted(Terms(1)));
+  script.TickDue();
+  script.Answer("release", kReleased);
+  script.Answer("cancel", Json::array({7}));
+  Check(script);
+}
+
+TEST_CASE("vector: terms hold until others are told") {
+  VectorScript script = Begin("a keep that tells no terms");
+  script.Connect();
+  script.Acquire("a");
+  script.Answer("acquire", Granted(Terms(2, 3000)));
+  script.Disconnected();
+  script.Connect(1);
+  script.Answer("keep", Json::array({0, 4000}));
+  script.TickDue();
+  script.Answer("ping", Json::array({1'700'000'000'000}));
+  script.TickDue();
+  Check(script);
+}
+
 TEST_CASE("vector: under strategy 2 a token is kept, and keeps tell the rule anew") {
   VectorScript script = Begin("strategy 2 keeps, until the rule changes");
   script.Connect();
@@ -472,7 +499,7 @@ TEST_CASE("each vector is one that a test writes") {
   for (const auto& entry : std::filesystem::directory_iterator(VectorDirectory())) {
     files += entry.path().extension() == ".json" ? 1 : 0;
   }
-  CHECK(files == 68);
+  CHECK(files == 71);
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ void VectorScript::DialFailed() {
 void VectorScript::Disconnected() {
   session_.Disconnected("it broke", now_ms_);
   connected_ = false;
+  hangs_up_ = false;
   Json step = Step("disconnected");
   step["reason"] = "it broke";
   Done(std::move(step));
@@ -141,6 +142,23 @@ void VectorScript::Answer(std::string_view method, const Json& result) {
   Receive({AnswerTo(method, result)});
 }
 
+void VectorScript::AnswerAt(size_t index, const Json& error, const Json& result) {
+  const Json msgid = asked_.at(index).msgid;
+  asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(index));
+  Receive({Json::array({1, msgid, error, result})});
+}
+
+bool VectorScript::is_kept(const std::string& permit) const {
+  const HeldPtr& held = permits_.at(permit);
+  return held->state == Held::State::kHeld && !held->grant.local && !held->IsLost(now_ms_);
+}
+
+std::vector<std::string> VectorScript::permits() const {
+  std::vector<std::string> names;
+  for (const auto& [name, held] : permits_) names.push_back(name);
+  return names;
+}
+
 void VectorScript::Refuse(std::string_view method, int code, const char* name) {
   Receive(
       {Json::array({1, TakeAsked(method).msgid, Json::array({code, name, "because"}), nullptr})});
@@ -163,14 +181,16 @@ void VectorScript::Receive(const std::string& bytes, Json shows) {
   Json step = Step("received");
   step["bytes"] = ToHex(bytes);
   if (!shows.is_null()) step["shows"] = std::move(shows);
-  if (!understood.ok()) step["hangs_up"] = understood.message();
+  hangs_up_ = !understood.ok();
+  if (hangs_up_) step["hangs_up"] = understood.message();
   Done(std::move(step));
 }
 
 void VectorScript::Tick() {
   const Status ticked = session_.Tick(now_ms_);
   Json step = Step("tick");
-  if (!ticked.ok()) step["hangs_up"] = ticked.message();
+  hangs_up_ = !ticked.ok();
+  if (hangs_up_) step["hangs_up"] = ticked.message();
   Done(std::move(step));
 }
 
@@ -355,7 +375,8 @@ void VectorScript::CollectSent(Json* step) {
     }
     shows.push_back(testing::FromMessagePack(sent.substr(0, bytes)));
     const Json& message = shows[shows.size() - 1];
-    asked_.push_back({message[2].get<std::string>(), message[1]});
+    const std::string method = message[2].get<std::string>();
+    asked_.push_back({method, message[1], method == "acquire_all" ? message[3][0] : Json()});
   }
   (*step)["sent_shows"] = std::move(shows);
 }

@@ -46,6 +46,15 @@ class VectorScript {
   void Lost(uint64_t token, const char* reason);
   // The same answer as a message, for Receive.
   Json AnswerTo(std::string_view method, const Json& result);
+  // The requests without an answer: method and msgid.
+  struct Asked {
+    std::string method;
+    Json msgid;
+    Json items;  // Of acquire_all.
+  };
+  const std::vector<Asked>& asked() const { return asked_; }
+  // An answer to one of them.
+  void AnswerAt(size_t index, const Json& error, const Json& result);
   // Messages that come at once.
   void Receive(const std::vector<Json>& messages);
   // No whole message, or none.
@@ -70,15 +79,17 @@ class VectorScript {
   void Close();
 
   const std::string& name() const { return name_; }
+  const ClientSession& session() const { return session_; }
+  int64_t now_ms() const { return now_ms_; }
+  bool is_connected() const { return connected_; }
+  bool hangs_up() const { return hangs_up_; }
+  std::vector<std::string> permits() const;
+  bool is_kept(const std::string& permit) const;
+  int64_t dials_at_ms() const { return dials_at_ms_; }
   // The vector as text, a line for each step.
   std::string Text() const;
 
  private:
-  struct Asked {
-    std::string method;
-    Json msgid;
-  };
-
   Json Step(const char* what) const;
   void Receive(const std::string& bytes, Json shows);
   void Ask(const std::string& call, Json step, const std::shared_ptr<AcquireCall>& acquire);
@@ -98,8 +109,9 @@ class VectorScript {
   ClientSession session_;
   int64_t now_ms_ = 0;
   bool connected_ = false;
-  bool closed_ = false;  // And the end of its releases is not told yet.
-  std::string dials_;    // The address, as last noted.
+  bool hangs_up_ = false;  // In the last step.
+  bool closed_ = false;    // And the end of its releases is not told yet.
+  std::string dials_;      // The address, as last noted.
   int64_t dials_at_ms_ = 0;
   std::vector<Asked> asked_;
   std::map<std::string, HeldPtr> permits_;

@@ -315,11 +315,15 @@ class Asking:
         now: float,
     ) -> None:
         held = call.held
-        if held.state == HELD and self._held.find(held.token_id) is held:
+        if held.state != HELD or self._held.find(held.token_id) is not held:
+            kept = None  # To its owner a token that is lost stays lost.
+        elif kept is not None and call.sent_at < held.confirmed_at:
+            self._counts["kept"] += 1  # Answers may cross: a later keep has told what holds.
+        else:
             if kept is not None:
-                held.hold_ms = kept[0]
-                held.confirmed_at = max(held.confirmed_at, call.sent_at)
-                self._held.change_terms(held, kept[1])
+                held.hold_ms, held.confirmed_at = kept[0], call.sent_at
+                if kept[1] is not None:  # An older server tells none: those of before hold.
+                    self._held.change_terms(held, kept[1])
                 self._counts["kept"] += 1
             if kept is None and failure is None:
                 self._lose(held, None, ENDED, now)

@@ -416,6 +416,7 @@ class Session(Asking):
         elif now >= held.release_at:
             self._lose(held, "resource_timeout", RELEASING, now)
             self._submit(Release(held, "timeout"), now)
+            self._cancel_stray(held, now)
         elif now >= held.keep_at and self.ready:
             self._keep(held, now)
         else:
