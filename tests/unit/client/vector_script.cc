@@ -375,7 +375,7 @@ void VectorScript::CollectSent(Json* step) {
     }
     shows.push_back(testing::FromMessagePack(sent.substr(0, bytes)));
     const Json& message = shows[shows.size() - 1];
-    const std::string method = message[2].get<std::string>();
+    const auto method = message[2].get<std::string>();
     asked_.push_back({method, message[1], method == "acquire_all" ? message[3][0] : Json()});
   }
   (*step)["sent_shows"] = std::move(shows);
