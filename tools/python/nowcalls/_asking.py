@@ -315,8 +315,10 @@ class Asking:
         now: float,
     ) -> None:
         held = call.held
-        if held.state != HELD or self._held.find(held.token_id) is not held:
-            kept = None  # To its owner a token that is lost stays lost.
+        if held.told_lost:
+            kept = None  # To its owner it stays lost.
+        elif held.state != HELD or self._held.find(held.token_id) is not held:
+            pass  # Released since.
         elif kept is not None and call.sent_at < held.confirmed_at:
             self._counts["kept"] += 1  # Answers may cross: a later keep has told what holds.
         else:

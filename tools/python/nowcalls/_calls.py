@@ -9,6 +9,7 @@ import math
 import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ._clock import after
 from ._config import WAIT_MAX_S, check_seconds
 from ._errors import (
     BadRequest,
@@ -291,7 +292,7 @@ class Acquire(Call):
         return any(i.flow_id == flow_id and i.param is not None for i in self.items)
 
     def may_wait(self, now: float) -> bool:
-        return self._wait is not None and now < self.started_at + self._wait
+        return self._wait is not None and now < after(self.started_at, self._wait)
 
     def params(self, now: float) -> List[Any]:
         item = self.items[0]
