@@ -46,9 +46,9 @@ class Life {
   std::string Live() {
     for (int event = 0; event < 80; ++event) {
       const int64_t pauses[] = {0, 0, 0, 5, 50, 400, 3000};
-      TimePasses(script_.now_ms() + OneOf(&prng_, pauses));
+      TimePasses(script_.moment().now_ms + OneOf(&prng_, pauses));
       Act();
-      if (script_.hangs_up()) script_.Disconnected();
+      if (script_.moment().hangs_up) script_.Disconnected();
     }
     return script_.Text();
   }
@@ -58,30 +58,32 @@ class Life {
   void TimePasses(int64_t until_ms) {
     const bool late = Chance(&prng_, 3);
     while (!late && script_.session().Wakeup() <= until_ms) {
-      if (!script_.is_connected() && script_.session().Wakeup() == script_.dials_at_ms()) {
+      if (!script_.moment().connected &&
+          script_.session().Wakeup() == script_.moment().dials_at_ms) {
         script_.DialDue();
         Chance(&prng_, 40) ? script_.DialFailed() : script_.Connected();
       } else {
         script_.TickDue();
       }
-      if (script_.hangs_up()) script_.Disconnected();
+      if (script_.moment().hangs_up) script_.Disconnected();
     }
     script_.At(until_ms);
   }
 
   void Act() {
-    if (!script_.asked().empty() && script_.is_connected() && Chance(&prng_, 55)) return Answer();
+    if (!script_.asked().empty() && script_.moment().connected && Chance(&prng_, 55))
+      return Answer();
     const uint64_t act = prng_.Below(100);
     if (act < 40) return Acquire();
     if (act < 50) return AcquireAll();
     if (act < 60) return Request();
     if (act < 82) return UsePermit();
-    if (act < 92 && script_.is_connected()) return script_.Disconnected();
-    if (act < 95 && script_.is_connected()) {
+    if (act < 92 && script_.moment().connected) return script_.Disconnected();
+    if (act < 95 && script_.moment().connected) {
       return script_.Lost(100 + prng_.Below(token_ - 99),
                           OneOf(&prng_, {"admin", "client_offline"}));
     }
-    if (act < 96 && script_.is_connected()) return script_.ReceiveBytes("\xc1");
+    if (act < 96 && script_.moment().connected) return script_.ReceiveBytes("\xc1");
     if (act < 97 && Chance(&prng_, 30)) return script_.Close();
     script_.Tick();
   }
@@ -139,10 +141,11 @@ class Life {
   }
 
   void UsePermit() {
-    const std::vector<std::string> permits = script_.permits();
+    const bool keeps = Chance(&prng_, 30);
+    const std::vector<std::string> permits = script_.permits(keeps);
     if (permits.empty()) return Acquire();
     const std::string& permit = permits[prng_.Below(permits.size())];
-    if (script_.is_kept(permit) && Chance(&prng_, 30)) return script_.Keep(permit);
+    if (keeps) return script_.Keep(permit);
     if (!released_.insert(permit).second) return Acquire();
     script_.Release(permit, OneOf(&prng_, {CallOutcome::kOk, CallOutcome::kFailed}));
   }
@@ -163,10 +166,12 @@ class Life {
     const size_t index = Chance(&prng_, 60) ? 0 : prng_.Below(asked.size());
     if (Chance(&prng_, 5)) {
       const int code = OneOf(&prng_, {2, 3, 5, 7, 8, 9, 11});
-      return script_.AnswerAt(index, Json::array({code, "NAME", "because"}), nullptr);
+      const Json error = Json::array({code, "NAME", "because"});
+      return script_.Receive({script_.AnswerAt(index, nullptr, error)});
     }
     const std::string method = asked[index].method;
-    script_.AnswerAt(index, nullptr, ResultOf(method, index));
+    const Json result = ResultOf(method, index);
+    script_.Receive({script_.AnswerAt(index, result)});
   }
 
   Json ResultOf(const std::string& method, size_t index) {

@@ -79,8 +79,9 @@ VectorScript::VectorScript(std::string name, ClientOptions options, uint64_t ins
 // The connection.
 
 void VectorScript::DialDue() {
-  now_ms_ = session_.Wakeup();
-  if (now_ms_ != session_.dialing().at_ms()) throw std::runtime_error(name_ + ": no dial is due");
+  moment_.now_ms = session_.Wakeup();
+  if (moment_.now_ms != session_.dialing().at_ms())
+    throw std::runtime_error(name_ + ": no dial is due");
   Json step = Step("dial");
   step["due"] = true;
   step["address"] = session_.dialing().address();
@@ -90,29 +91,29 @@ void VectorScript::DialDue() {
 
 void VectorScript::Connected() {
   asked_.clear();
-  connected_ = true;
-  session_.Connected(now_ms_);
+  moment_.connected = true;
+  session_.Connected(moment_.now_ms);
   Done(Step("connected"));
 }
 
 void VectorScript::DialFailed() {
-  session_.DialFailed("refused", now_ms_);
+  session_.DialFailed("refused", moment_.now_ms);
   Json step = Step("dial_failed");
   step["reason"] = "refused";
   Done(std::move(step));
 }
 
 void VectorScript::Disconnected() {
-  session_.Disconnected("it broke", now_ms_);
-  connected_ = false;
-  hangs_up_ = false;
+  session_.Disconnected("it broke", moment_.now_ms);
+  moment_.connected = false;
+  moment_.hangs_up = false;
   Json step = Step("disconnected");
   step["reason"] = "it broke";
   Done(std::move(step));
 }
 
 void VectorScript::Denied() {
-  session_.Deny(PermissionDeniedOf("it refuses the certificate"), now_ms_);
+  session_.Deny(PermissionDeniedOf("it refuses the certificate"), moment_.now_ms);
   Json step = Step("denied");
   step["reason"] = "it refuses the certificate";
   Done(std::move(step));
@@ -123,45 +124,36 @@ void VectorScript::Connect(uint64_t resumed_tokens) {
   Answer("hello", Json::array({"1.0", 9, 2, resumed_tokens}));
 }
 
-VectorScript::Asked VectorScript::TakeAsked(std::string_view method) {
+Json VectorScript::AnswerTo(std::string_view method, const Json& result, const Json& error) {
   const auto found = std::find_if(asked_.begin(), asked_.end(),
                                   [&](const Asked& asked) { return asked.method == method; });
   if (found == asked_.end()) {
     throw std::runtime_error(name_ + ": nothing has asked " + std::string(method));
   }
-  Asked asked = *found;
-  asked_.erase(found);
-  return asked;
+  return AnswerAt(static_cast<size_t>(found - asked_.begin()), result, error);
 }
 
-Json VectorScript::AnswerTo(std::string_view method, const Json& result) {
-  return Json::array({1, TakeAsked(method).msgid, nullptr, result});
+Json VectorScript::AnswerAt(size_t index, const Json& result, const Json& error) {
+  const Json msgid = asked_.at(index).msgid;
+  asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(index));
+  return Json::array({1, msgid, error, result});
 }
 
 void VectorScript::Answer(std::string_view method, const Json& result) {
   Receive({AnswerTo(method, result)});
 }
 
-void VectorScript::AnswerAt(size_t index, const Json& error, const Json& result) {
-  const Json msgid = asked_.at(index).msgid;
-  asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(index));
-  Receive({Json::array({1, msgid, error, result})});
-}
-
-bool VectorScript::is_kept(const std::string& permit) const {
-  const HeldPtr& held = permits_.at(permit);
-  return held->state == Held::State::kHeld && !held->grant.local && !held->IsLost(now_ms_);
-}
-
-std::vector<std::string> VectorScript::permits() const {
+std::vector<std::string> VectorScript::permits(bool held) const {
   std::vector<std::string> names;
-  for (const auto& [name, held] : permits_) names.push_back(name);
+  for (const auto& [name, permit] : permits_) {
+    const bool on_server = permit->state == Held::State::kHeld && !permit->grant.local;
+    if (!held || (on_server && !permit->IsLost(moment_.now_ms))) names.push_back(name);
+  }
   return names;
 }
 
 void VectorScript::Refuse(std::string_view method, int code, const char* name) {
-  Receive(
-      {Json::array({1, TakeAsked(method).msgid, Json::array({code, name, "because"}), nullptr})});
+  Receive({AnswerTo(method, nullptr, Json::array({code, name, "because"}))});
 }
 
 void VectorScript::Lost(uint64_t token, const char* reason) {
@@ -171,36 +163,36 @@ void VectorScript::Lost(uint64_t token, const char* reason) {
 void VectorScript::Receive(const std::vector<Json>& messages) {
   std::string bytes;
   for (const Json& message : messages) bytes += testing::ToMessagePack(message);
-  Receive(bytes, messages.size() == 1 ? messages.front() : Json(messages));
+  ReceiveBytes(bytes, messages.size() == 1 ? messages.front() : Json(messages));
 }
 
-void VectorScript::ReceiveBytes(const std::string& bytes) { Receive(bytes, nullptr); }
-
-void VectorScript::Receive(const std::string& bytes, Json shows) {
-  const Status understood = session_.Received(bytes, now_ms_);
+void VectorScript::ReceiveBytes(const std::string& bytes, Json shows) {
+  const Status understood = session_.Received(bytes, moment_.now_ms);
   Json step = Step("received");
   step["bytes"] = ToHex(bytes);
   if (!shows.is_null()) step["shows"] = std::move(shows);
-  hangs_up_ = !understood.ok();
-  if (hangs_up_) step["hangs_up"] = understood.message();
+  moment_.hangs_up = !understood.ok();
+  if (moment_.hangs_up) step["hangs_up"] = understood.message();
   Done(std::move(step));
 }
 
 void VectorScript::Tick() {
-  const Status ticked = session_.Tick(now_ms_);
+  const Status ticked = session_.Tick(moment_.now_ms);
   Json step = Step("tick");
-  hangs_up_ = !ticked.ok();
-  if (hangs_up_) step["hangs_up"] = ticked.message();
+  moment_.hangs_up = !ticked.ok();
+  if (moment_.hangs_up) step["hangs_up"] = ticked.message();
   Done(std::move(step));
 }
 
 void VectorScript::TickDue() {
-  now_ms_ = session_.Wakeup();
+  moment_.now_ms = session_.Wakeup();
   Tick();
   steps_.back()["due"] = true;
 }
 
-void VectorScript::HasDrawnPause() { steps_.back()["pause_ms"] = session_.Wakeup() - now_ms_; }
+void VectorScript::HasDrawnPause() {
+  steps_.back()["pause_ms"] = session_.Wakeup() - moment_.now_ms;
+}
 
 // Calls.
 
@@ -225,7 +217,7 @@ void VectorScript::Ask(const std::string& call, Json step,
   };
   step["call"] = call;
   AddOptions(acquire->options, &step);
-  session_.Acquire(acquire, now_ms_);
+  session_.Acquire(acquire, moment_.now_ms);
   request_ids_.push_back(acquire->request_id);
   Done(std::move(step));
 }
@@ -270,7 +262,7 @@ void VectorScript::Ask(const std::string& call, Json step, const std::shared_ptr
   step["call"] = call;
   step["flow"] = FlowOf(rate->flow);
   AddOptions(rate->options, &step);
-  session_.Request(rate, now_ms_);
+  session_.Request(rate, moment_.now_ms);
   Done(std::move(step));
 }
 
@@ -309,7 +301,7 @@ void VectorScript::Release(const std::string& permit, CallOutcome outcome) {
         line["lost"] = released.lost;
         Tell(call, released, std::move(line));
       },
-      now_ms_);
+      moment_.now_ms);
   Done(std::move(step));
 }
 
@@ -323,12 +315,12 @@ void VectorScript::Keep(const std::string& permit) {
         if (kept.ok()) line["hold_ms"] = kept.hold.count();
         Tell("keep " + permit, kept, std::move(line));
       },
-      now_ms_);
+      moment_.now_ms);
   Done(std::move(step));
 }
 
 void VectorScript::Close() {
-  session_.Close(now_ms_);
+  session_.Close(moment_.now_ms);
   closed_ = true;
   Done(Step("close"));
 }
@@ -337,7 +329,7 @@ void VectorScript::Close() {
 
 Json VectorScript::Step(const char* what) const {
   Json step = Json::object();
-  step["at_ms"] = now_ms_;
+  step["at_ms"] = moment_.now_ms;
   step["do"] = what;
   return step;
 }
@@ -399,9 +391,10 @@ void VectorScript::CollectDialing(Json* step) {
   Dialing& dialing = session_.dialing();
   if (dialing.address() != dials_) (*step)["dials"] = dialing.address();
   dials_ = dialing.address();
-  const bool drawn = dialing.at_ms() != dials_at_ms_ && dialing.at_ms() != INT64_MAX;
-  dials_at_ms_ = dialing.at_ms();
-  if (drawn && dials_at_ms_ > now_ms_) (*step)["pause_ms"] = dials_at_ms_ - now_ms_;
+  const bool drawn = dialing.at_ms() != moment_.dials_at_ms && dialing.at_ms() != INT64_MAX;
+  moment_.dials_at_ms = dialing.at_ms();
+  if (drawn && moment_.dials_at_ms > moment_.now_ms)
+    (*step)["pause_ms"] = moment_.dials_at_ms - moment_.now_ms;
 }
 
 void VectorScript::Done(Json step) {
@@ -413,7 +406,7 @@ void VectorScript::Done(Json step) {
   }
   if (!lost.empty()) step["lost"] = std::move(lost);
   if (!answers_.empty()) step["answers"] = std::exchange(answers_, Json::array());
-  if (connected_) CollectSent(&step);
+  if (moment_.connected) CollectSent(&step);
   CollectValidity(&step);
   CollectDialing(&step);
   if (closed_ && session_.settled()) {

@@ -28,8 +28,8 @@ class VectorScript {
   VectorScript(std::string name, ClientOptions options, uint64_t instance);
 
   // When the next steps happen.
-  void At(int64_t ms) { now_ms_ = ms; }
-  void Elapse(int64_t ms) { now_ms_ += ms; }
+  void At(int64_t ms) { moment_.now_ms = ms; }
+  void Elapse(int64_t ms) { moment_.now_ms += ms; }
 
   // The connection.
   void DialDue();  // The owner begins to dial when the session wants it.
@@ -45,7 +45,7 @@ class VectorScript {
   void Refuse(std::string_view method, int code, const char* name);
   void Lost(uint64_t token, const char* reason);
   // The same answer as a message, for Receive.
-  Json AnswerTo(std::string_view method, const Json& result);
+  Json AnswerTo(std::string_view method, const Json& result, const Json& error = nullptr);
   // The requests without an answer: method and msgid.
   struct Asked {
     std::string method;
@@ -53,12 +53,12 @@ class VectorScript {
     Json items;  // Of acquire_all.
   };
   const std::vector<Asked>& asked() const { return asked_; }
-  // An answer to one of them.
-  void AnswerAt(size_t index, const Json& error, const Json& result);
+  // The answer to one of them, for Receive.
+  Json AnswerAt(size_t index, const Json& result, const Json& error = nullptr);
   // Messages that come at once.
   void Receive(const std::vector<Json>& messages);
-  // No whole message, or none.
-  void ReceiveBytes(const std::string& bytes);
+  // `shows`: the messages in them; null: there is no whole one.
+  void ReceiveBytes(const std::string& bytes, Json shows = nullptr);
   void Tick();
   // When the session wants it.
   void TickDue();
@@ -80,21 +80,23 @@ class VectorScript {
 
   const std::string& name() const { return name_; }
   const ClientSession& session() const { return session_; }
-  int64_t now_ms() const { return now_ms_; }
-  bool is_connected() const { return connected_; }
-  bool hangs_up() const { return hangs_up_; }
-  std::vector<std::string> permits() const;
-  bool is_kept(const std::string& permit) const;
-  int64_t dials_at_ms() const { return dials_at_ms_; }
+  // Behind the last step.
+  struct Moment {
+    int64_t now_ms = 0;
+    bool connected = false;
+    bool hangs_up = false;
+    int64_t dials_at_ms = 0;
+  };
+  const Moment& moment() const { return moment_; }
+  // Of calls that were granted; `held`: those that the session holds on the server.
+  std::vector<std::string> permits(bool held) const;
   // The vector as text, a line for each step.
   std::string Text() const;
 
  private:
   Json Step(const char* what) const;
-  void Receive(const std::string& bytes, Json shows);
   void Ask(const std::string& call, Json step, const std::shared_ptr<AcquireCall>& acquire);
   void Ask(const std::string& call, Json step, const std::shared_ptr<RateCall>& rate);
-  Asked TakeAsked(std::string_view method);
   // Adds the step, with what has come of it.
   void Done(Json step);
   void CollectSent(Json* step);
@@ -107,12 +109,9 @@ class VectorScript {
   const ClientOptions options_;
   const uint64_t instance_;
   ClientSession session_;
-  int64_t now_ms_ = 0;
-  bool connected_ = false;
-  bool hangs_up_ = false;  // In the last step.
-  bool closed_ = false;    // And the end of its releases is not told yet.
-  std::string dials_;      // The address, as last noted.
-  int64_t dials_at_ms_ = 0;
+  Moment moment_;
+  bool closed_ = false;  // And the end of its releases is not told yet.
+  std::string dials_;    // The address, as last noted.
   std::vector<Asked> asked_;
   std::map<std::string, HeldPtr> permits_;
   std::map<std::string, int64_t> valid_until_;  // As last noted.
