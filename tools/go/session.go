@@ -86,10 +86,10 @@ func (s *session) ready() bool { return s.state == ready }
 
 func (s *session) connectTimeout() time.Duration { return earliest(connectTimeout, s.config.timeout) }
 
-// takeOutput returns the bytes to send.
-func (s *session) takeOutput() []byte {
+// takeOutput returns the bytes to send; spare is for the next ones.
+func (s *session) takeOutput(spare []byte) []byte {
 	output := s.exchange.output
-	s.exchange.output = nil
+	s.exchange.output = spare[:0]
 	return output
 }
 

@@ -128,7 +128,7 @@ func (p *player) play(step fields) fields {
 	}
 	p.answers, p.hangsUp = []any{}, ""
 	p.do(step)
-	came := fields{"sent": hex.EncodeToString(p.session.takeOutput()), "answers": p.answers}
+	came := fields{"sent": hex.EncodeToString(p.session.takeOutput(nil)), "answers": p.answers}
 	came["hangs_up"] = p.hangsUp != ""
 	lost := []any{}
 	for _, h := range p.session.takeLost() {
