@@ -301,14 +301,19 @@ func isNumber(value any, number int64) bool {
 	return right && v == number
 }
 
+// repr is short, whatever the value is.
 func repr(value any) string {
-	text := fmt.Sprintf("%#v", value)
-	if v, isText := value.(string); isText {
-		text = "'" + v + "'"
-	} else if value == nil {
-		text = "nil"
+	switch v := value.(type) {
+	case nil:
+		return "nil"
+	case string:
+		return "'" + cut(v, 60) + "'"
+	case []any:
+		return fmt.Sprintf("an array of %d", len(v))
+	case Row:
+		return fmt.Sprintf("a map of %d", len(v))
 	}
-	return cut(text, 60)
+	return fmt.Sprint(value)
 }
 
 // cut is the text or its beginning, as UTF-8.
