@@ -13,8 +13,7 @@ const (
 // Refusals that time does not undo. Words of later servers are none of them.
 var finalRefusals = map[string]bool{
 	"": true, "draining": true, "queue_timeout": true, "cancelled": true, "superseded": true,
-	"request_id": true, "over_level": true, "token_limit": true, "key_limit": true,
-	"disk_low": true, "namespace_qps": true, "rate": true,
+	"request_id": true, "over_level": true, "rate": true,
 }
 
 // The half of a session that asks calls, and makes outcomes of answers, refusals and silence.
@@ -115,6 +114,8 @@ func (s *session) submit(c asked, now instant) {
 	switch {
 	case s.ended != "":
 		s.calls.settle(c, nil, b.noAnswer(s.ended))
+	case s.closing && b.wantsRoom:
+		s.calls.settle(c, nil, badRequest("the client is closed"))
 	case s.closing && !b.persistent:
 		s.calls.settle(c, nil, b.noAnswer("the client is closed"))
 	case s.ready():
@@ -381,8 +382,9 @@ func (s *session) ruleAnswered(c *ruleCall, rules flowRules, now instant) {
 }
 
 func (s *session) refused(c *acquireCall, err error, now instant) {
-	refused, isRefused := err.(*Refused) // NoRule is none of these.
-	if !isRefused || !c.prioritized || finalRefusals[refused.RefusedBy] {
+	refused, isRefused := err.(*Refused)
+	isFinal := !isRefused || refused.Status != statusBlocked || finalRefusals[refused.RefusedBy]
+	if isFinal || !c.prioritized {
 		s.fail(c, err, now)
 		return
 	}
@@ -468,8 +470,9 @@ func (s *session) fail(c asked, err error, now instant) {
 		return
 	}
 	acquire, isAcquire := c.(*acquireCall)
-	if isAcquire && b.strayed {
-		// An attempt that arrives only now would be granted to nobody.
+	if isAcquire && (b.strayed || acquire.confirmed) {
+		// An attempt that arrives only now would be granted to nobody; a grant that came late is
+		// there.
 		s.cancel(acquire.requestID, now)
 	}
 	if !s.fallsBack(c, err) {

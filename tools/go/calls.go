@@ -23,9 +23,8 @@ const (
 	codeMalformed     = 1
 	codeUnknownMethod = 2
 	codeBadParams     = 3
-	codeOverloaded    = 5
-	codeConflict      = 7
-	codeInternal      = 8
+	codeHelloState    = 4
+	codeUnsupported   = 6
 	codePermission    = 9
 )
 
@@ -105,10 +104,10 @@ func errorOf(value any) error {
 		return read.err
 	case code == codePermission:
 		return &PermissionDenied{BadRequest{message, int(code)}}
-	case code != codeOverloaded && code != codeConflict && code != codeInternal:
+	case code >= codeMalformed && code <= codeHelloState || code == codeUnsupported:
 		return &BadRequest{message, int(code)}
 	}
-	return &Unavailable{message}
+	return &Unavailable{message} // OVERLOADED, CONFLICT, INTERNAL, or of a later server.
 }
 
 // refusal is the error for a status that is neither OK nor NOT_AVAILABLE.
@@ -220,7 +219,8 @@ func (c *releaseCall) decode(result any) (any, error) {
 	return status == statusReleaseOK || c.attempts > 1, read.err
 }
 
-// keepCall renews a token's hold. Value: *kept, nil if the token has ended.
+// keepCall renews a token's hold. Value: *kept, nil if the token has ended. It is not asked again: the
+// next connection begins with a keep of its own.
 type keepCall struct {
 	call
 	held *held
@@ -231,7 +231,11 @@ type kept struct {
 	terms  *terms
 }
 
-func newKeep(h *held) *keepCall { return &keepCall{newCall("keep", h.tokenID), h} }
+func newKeep(h *held) *keepCall {
+	keep := &keepCall{newCall("keep", h.tokenID), h}
+	keep.repeatable = false
+	return keep
+}
 
 func (c *keepCall) decode(result any) (any, error) {
 	read := readArray("an answer", result, 2)

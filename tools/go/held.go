@@ -83,7 +83,7 @@ type held struct {
 	grantedAt       instant
 	confirmedAt     instant
 	keepAt          instant // When to keep it next.
-	dueAt           instant // When to look after it, at the latest.
+	dueAt           instant // When to look after it, unless contact ends before.
 	contact         *contact
 }
 
@@ -232,7 +232,7 @@ func (t *heldTokens) contactUntil(c *contact) instant {
 
 // plan looks after it when its next moment comes.
 func (t *heldTokens) plan(h *held) {
-	h.dueAt = earliest(h.keepAt, h.releaseAt(), h.validUntil())
+	h.dueAt = earliest(h.keepAt, h.releaseAt(), h.holdUntil())
 	t.due.add(h.dueAt, h.tokenID, h)
 	t.due.keepOnly(t.isCurrent, len(t.tokens))
 }

@@ -246,7 +246,7 @@ func (s *session) tick(now instant) string {
 
 // wakeup is when to call tick, or to dial if there is no connection.
 func (s *session) wakeup() instant {
-	at := earliest(s.calls.nextDeadline(), s.held.nextAt())
+	at := earliest(s.calls.nextDeadline(), s.held.nextAt(), s.held.contactUntil(s.contact))
 	if !s.later.empty() {
 		at = earliest(at, s.later.first().at)
 	}

@@ -38,8 +38,7 @@ func (s *session) lookAfter(h *held, now instant) {
 
 func (s *session) keep(h *held, now instant) {
 	c := newKeep(h)
-	c.repeatable = false // The next connection begins with a keep of its own.
-	h.keepAt = never     // Until it is answered.
+	h.keepAt = never // Until it is answered.
 	s.held.plan(h)
 	s.send(c, now)
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"sort"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +51,9 @@ func (f fields) time(name string) time.Duration {
 	return millis(f.number(name))
 }
 
+// list is of a field that may be missing.
+func (f fields) list(name string) []any { list, _ := f[name].([]any); return list }
+
 func flowOf(value any) Flow {
 	if name, isName := value.(string); isName {
 		return Name(name)
@@ -84,15 +89,31 @@ type player struct {
 	answers []any
 	told    map[string]instant
 	hangsUp string
+	pause   time.Duration // -1: the least.
+	dials   string
+	closed  bool
+	// Of vectors that name addresses.
+	tellsFlows bool
 }
 
 func newPlayer(t *testing.T, s script) *player {
 	levels := map[Flow]int{}
 	for flow, level := range s.Client["local_levels"].(map[string]any) {
-		levels[flowOf(json.Number(flow))] = int(paramOf(level).(int64))
+		key := Name(flow)
+		if id, err := strconv.ParseInt(flow, 10, 64); err == nil {
+			key = ID(id)
+		}
+		levels[key] = int(paramOf(level).(int64))
+	}
+	var addresses []string
+	for _, one := range s.Client.list("addresses") {
+		addresses = append(addresses, one.(string))
+	}
+	if len(addresses) == 0 {
+		addresses = []string{"a:1"}
 	}
 	settings := Config{
-		Address: "a:1", Namespace: s.Client.text("namespace"), ClientID: s.Client.text("client_id"),
+		Address: strings.Join(addresses, ","), Namespace: s.Client.text("namespace"), ClientID: s.Client.text("client_id"),
 		Timeout: s.Client.time("timeout_ms"), Fallback: Fallback(s.Client.text("fallback")),
 		LocalLevels: levels, Exclusive: s.Client.is("exclusive"),
 	}
@@ -104,11 +125,22 @@ func newPlayer(t *testing.T, s script) *player {
 		t.Fatal(err)
 	}
 	p := &player{ids: s.RequestIDs, permits: map[string]*held{}, told: map[string]instant{}}
-	lowest := func(low, _ time.Duration) time.Duration { return low }
+	p.dials, p.tellsFlows = addresses[0], s.Client["addresses"] != nil
 	clock := func() instant { return p.now }
 	instance := uint64(s.Client.number("instance"))
-	p.session = newSession(checked, 0, lowest, instance, p.nextID, clock)
+	p.session = newSession(checked, 0, p.draw, instance, p.nextID, clock)
 	return p
+}
+
+// draw is the pause that the step has.
+func (p *player) draw(low, high time.Duration) time.Duration {
+	if p.pause < 0 {
+		return low
+	}
+	if p.pause < low || p.pause > high {
+		panic(fmt.Sprintf("a pause of %s to %s", low, high))
+	}
+	return p.pause
 }
 
 func (p *player) nextID() uint64 {
@@ -126,7 +158,7 @@ func (p *player) play(step fields) fields {
 	if step.is("due") && p.session.wakeup() != p.now {
 		panic(fmt.Sprintf("it wants to be told at %s, not at %s", p.session.wakeup(), p.now))
 	}
-	p.answers, p.hangsUp = []any{}, ""
+	p.answers, p.hangsUp, p.pause = []any{}, "", step.time("pause_ms")
 	p.do(step)
 	came := fields{"sent": hex.EncodeToString(p.session.takeOutput(nil)), "answers": p.answers}
 	came["hangs_up"] = p.hangsUp != ""
@@ -136,12 +168,21 @@ func (p *player) play(step fields) fields {
 	}
 	came["lost"] = lost
 	came["valid_until_ms"] = p.changedValidity()
+	if name := p.session.dialing.name(); name != p.dials {
+		p.dials, came["dials"] = name, name
+	}
+	came["settled"] = p.closed && p.session.isSettled()
+	p.closed = p.closed && !p.session.isSettled()
 	return came
 }
 
 func (p *player) do(step fields) {
 	s := p.session
 	switch step.text("do") {
+	case "dial":
+		s.dialing.begin()
+	case "denied":
+		s.refusedCertificate(p.now, step.text("reason"))
 	case "connected":
 		s.connected(p.now, true)
 	case "dial_failed":
@@ -166,6 +207,7 @@ func (p *player) do(step fields) {
 		s.ask(c, p.now, -1)
 	case "close":
 		s.close(p.now)
+		p.closed = true
 	default:
 		c, err := p.call(step)
 		if err != nil {
@@ -225,6 +267,9 @@ func (p *player) answered(name string, c asked) {
 		told["outcome"] = "refused"
 		if err.RefusedBy != "" {
 			told["refused_by"] = err.RefusedBy
+			if p.tellsFlows {
+				told["flow"] = err.Flow.asked()
+			}
 			told["now_calls"], told["level"] = err.NowCalls, err.Level
 		}
 		if err.Local {
@@ -259,7 +304,11 @@ func (p *player) addValue(told map[string]any, name string, c asked) {
 			told["local"] = true
 		}
 	case *keepCall:
-		told["hold_ms"] = c.value.(*kept).holdMs
+		if renewed := c.value.(*kept); renewed != nil {
+			told["hold_ms"] = renewed.holdMs
+		} else {
+			told["outcome"] = "refused"
+		}
 	case *acquireCall:
 		tokens := []any{}
 		told["now_calls"], told["level"] = 0, 0
@@ -347,7 +396,7 @@ func shown(t *testing.T, data string) string {
 
 func playScript(t *testing.T, s script) {
 	p := newPlayer(t, s)
-	nothing := fields{"sent": "", "answers": []any{}, "lost": []any{}, "valid_until_ms": fields{}}
+	nothing := fields{"answers": []any{}, "lost": []any{}, "valid_until_ms": fields{}, "settled": false}
 	for i, step := range s.Steps {
 		where := fmt.Sprintf("step %d: %s at %v ms", i, step["do"], step["at_ms"])
 		came := p.play(step)
@@ -357,7 +406,7 @@ func playScript(t *testing.T, s script) {
 		if _, expected := step["hangs_up"]; came["hangs_up"] != expected {
 			t.Fatalf("%s: hangs up: %s", where, p.hangsUp)
 		}
-		for _, key := range []string{"answers", "lost", "valid_until_ms"} {
+		for _, key := range []string{"answers", "lost", "valid_until_ms", "dials", "settled"} {
 			expected := step[key]
 			if expected == nil {
 				expected = nothing[key]
@@ -370,7 +419,11 @@ func playScript(t *testing.T, s script) {
 }
 
 func TestEachVectorIsWhatTheSessionDoes(t *testing.T) {
-	files, err := filepath.Glob("../../data/golden/sessions/*.json")
+	dir := os.Getenv("NOWCALLS_VECTORS_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "data", "golden", "sessions")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) < vectorsMin {
 		t.Fatalf("there are %d vectors, %v", len(files), err)
 	}
