@@ -93,7 +93,7 @@ type player struct {
 	dials   string
 	closed  bool
 	// Of vectors that name addresses.
-	tellsFlows bool
+	isNew bool
 }
 
 func newPlayer(t *testing.T, s script) *player {
@@ -125,7 +125,7 @@ func newPlayer(t *testing.T, s script) *player {
 		t.Fatal(err)
 	}
 	p := &player{ids: s.RequestIDs, permits: map[string]*held{}, told: map[string]instant{}}
-	p.dials, p.tellsFlows = addresses[0], s.Client["addresses"] != nil
+	p.dials, p.isNew = addresses[0], s.Client["addresses"] != nil
 	clock := func() instant { return p.now }
 	instance := uint64(s.Client.number("instance"))
 	p.session = newSession(checked, 0, p.draw, instance, p.nextID, clock)
@@ -171,7 +171,7 @@ func (p *player) play(step fields) fields {
 	if name := p.session.dialing.name(); name != p.dials {
 		p.dials, came["dials"] = name, name
 	}
-	came["settled"] = p.closed && p.session.isSettled()
+	came["settled"] = p.isNew && p.closed && p.session.isSettled()
 	p.closed = p.closed && !p.session.isSettled()
 	return came
 }
@@ -267,7 +267,7 @@ func (p *player) answered(name string, c asked) {
 		told["outcome"] = "refused"
 		if err.RefusedBy != "" {
 			told["refused_by"] = err.RefusedBy
-			if p.tellsFlows {
+			if p.isNew {
 				told["flow"] = err.Flow.asked()
 			}
 			told["now_calls"], told["level"] = err.NowCalls, err.Level
