@@ -182,12 +182,12 @@ func (c *config) setAddresses(texts string) error {
 func parseAddress(text string) (address, error) {
 	host, port := text, strconv.Itoa(defaultPort)
 	if strings.HasPrefix(text, "[") {
-		inside, rest, _ := strings.Cut(text[1:], "]")
+		inside, rest, closed := strings.Cut(text[1:], "]")
 		host = inside
 		if strings.HasPrefix(rest, ":") {
 			port = rest[1:]
-		} else if rest != "" {
-			port = rest
+		} else if rest != "" || !closed {
+			port = "none"
 		}
 	} else if strings.Count(text, ":") == 1 {
 		host, port, _ = strings.Cut(text, ":")

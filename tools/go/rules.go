@@ -79,10 +79,11 @@ func textOf(param any) string {
 	case float32:
 		return textOf(float64(v))
 	case float64:
-		text := strconv.FormatFloat(v, 'g', 17, 64)
-		if short := strconv.FormatFloat(v, 'f', -1, 64); len(short) <= 24 {
-			text = short
+		form := byte('f')
+		if size := math.Abs(v); size >= 1e16 || (size < 1e-4 && size > 0) {
+			form = 'e'
 		}
+		text := strconv.FormatFloat(v, form, -1, 64)
 		if !strings.ContainsAny(text, ".eIN") {
 			text += ".0"
 		}

@@ -476,7 +476,10 @@ func (s *scripted) serve() {
 				if err != nil {
 					return
 				}
-				parts := value.([]any)
+				parts, isArray := value.([]any)
+				if !isArray || len(parts) < 4 {
+					return
+				}
 				s.answer(conn, parts[1], parts[2].(string), parts[3].([]any))
 			}
 		}()
