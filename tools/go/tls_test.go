@@ -258,7 +258,7 @@ secret_sha256 = ["%s"]
 	s, err := newServer("--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", ca.file,
 		"--tls-client", "optional", "--plain", "off", "--access", access, "--rules", "mine="+rules)
 	check(t, err)
-	t.Cleanup(func() { t.Log(s.logged()); s.remove() })
+	t.Cleanup(s.remove)
 	settings := Config{Address: s.address, TLS: ca.file, Namespace: "mine", Fallback: FallbackPass}
 	settings.Secret = SecretText(secretWords)
 	client := newClient(t, settings)
