@@ -7,6 +7,7 @@ import (
 	"math/rand"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -377,4 +378,65 @@ func TestCloseEndsAllCalls(t *testing.T) {
 	}
 	release(t, holder)
 	s.releasedAll(flow)
+}
+
+func TestCloseWaitsForReleasesOnTheirWayAsLongAsACallMayTake(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		arrived, answer := make(chan struct{}, 9), make(chan struct{})
+		peer := newScripted(t, func(peer net.Conn, msgid any, method string, _ []any) {
+			if method == "release" {
+				arrived <- struct{}{}
+				<-answer
+			}
+			send(peer, 1, msgid, nil, honest(method))
+		})
+		client := newClient(t, Config{Address: peer.address, Timeout: 300 * time.Millisecond})
+		permit := acquire(t, client, ID(1))
+		ended, cancel := context.WithCancel(background)
+		cancel()
+		permit.Release(ended)
+		<-arrived
+		closed := make(chan struct{})
+		begin := time.Now()
+		go func() {
+			client.Close()
+			close(closed)
+		}()
+		if answers {
+			select {
+			case <-closed:
+				t.Fatal("it did not wait")
+			case <-time.After(50 * time.Millisecond):
+			}
+			close(answer)
+		}
+		<-closed
+		equal(t, "unsettled", client.Stats().Unsettled, 0)
+		if waited := time.Since(begin); !answers && waited < 300*time.Millisecond {
+			t.Fatalf("it waited %s", waited)
+		}
+		if !answers {
+			close(answer)
+		}
+	}
+}
+
+func TestOnLostThatPanicsOrReleasesDoesNoHarm(t *testing.T) {
+	s := onServer(t)
+	book := &logBook{}
+	flow := s.load(2, set{"resourceTimeoutStrategy": 0, "resourceTimeout": 100})
+	released := make(chan bool, 1)
+	client := s.client(Config{Logger: book.logger(), OnLost: func(permit *Permit) {
+		held, err := permit.Release(background)
+		released <- held || err != nil
+	}})
+	permit := acquire(t, client, flow, OnLost(func(*Permit) { panic("in a callback") }))
+	equal(t, "held", <-released, false)
+	equal(t, "lost", permit.IsLost(), true)
+	soon(t, "it is logged", func() bool {
+		return strings.Contains(book.String(), fmt.Sprintf("OnLost of token %d failed: in a callback",
+			permit.TokenID()))
+	})
+	_, err := client.Ping(background)
+	check(t, err)
 }

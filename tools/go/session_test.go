@@ -270,7 +270,7 @@ func TestTheRuleOfANameIsAskedForByNameAndItsShareIsKnown(t *testing.T) {
 	c := p.acquire(Name("checkout"))
 	equal(t, "asked", p.asked()[0], "rules_list [<nil> 2 <nil> checkout]")
 	rule := map[string]any{"resource": "checkout", "count": 2.0, "clusterConfig": map[string]any{
-		"flowId": 7119573550062657, "fallbackToLocalWhenFail": true, "thresholdType": 1}}
+		"flowId": int64(7119573550062657), "fallbackToLocalWhenFail": true, "thresholdType": 1}}
 	p.answer([]any{[]any{rule}, nil}, granted1)
 	equal(t, "granted", c.err, nil)
 	p.session.disconnected(0, "it broke")
