@@ -440,3 +440,28 @@ func TestOnLostThatPanicsOrReleasesDoesNoHarm(t *testing.T) {
 	_, err := client.Ping(background)
 	check(t, err)
 }
+
+func TestAReleaseThatNoServerAnswersGoesOnInTheBackground(t *testing.T) {
+	s := onOwnServer(t)
+	flow, client := s.load(3, nil), s.client(Config{Timeout: 300 * time.Millisecond})
+	permit, blocks := acquire(t, client, flow), make(chan error)
+	inBlock, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		blocks <- client.Do(background, flow, func(context.Context, *Permit) error {
+			close(inBlock)
+			<-gone
+			return nil
+		}, Timeout(patience))
+	}()
+	<-inBlock
+	s.server.kill()
+	soon(t, "it is gone", func() bool { return !client.Stats().Connected })
+	close(gone)
+	check(t, <-blocks) // The end of a block does not wait for a server that is not there.
+	_, err := permit.Release(background)
+	noAnswer(t, err)
+	equal(t, "released", permit.Released(), true)
+	check(t, s.server.start())
+	s.releasedAll(flow)
+	soon(t, "nothing is unsettled", func() bool { return client.Stats().Unsettled == 0 })
+}
