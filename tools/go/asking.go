@@ -327,23 +327,24 @@ func (s *session) newHeld(c *acquireCall, item Item) *held {
 
 func (s *session) kept(c *keepCall, renewed *kept, err error, now instant) {
 	h := c.held
-	if h.state == stateHeld && s.held.find(h.tokenID) == h {
-		if renewed != nil {
-			h.holdMs = renewed.holdMs
-			h.confirmedAt = latest(h.confirmedAt, c.sentAt)
+	switch {
+	case h.state != stateHeld || s.held.find(h.tokenID) != h:
+		renewed = nil // To its owner a token that is lost stays lost.
+	case err != nil:
+		h.planKeep(now)
+		s.held.plan(h)
+	case renewed == nil:
+		s.lose(h, "", stateEnded, now)
+	case c.sentAt < h.confirmedAt:
+		s.counts.Kept++ // Answers may cross: a later keep has told what holds.
+	default:
+		h.holdMs, h.confirmedAt = renewed.holdMs, c.sentAt
+		if renewed.terms != nil { // An older server tells none: those of before hold.
 			s.held.changeTerms(h, renewed.terms)
-			s.counts.Kept++
 		}
-		if renewed == nil && err == nil {
-			s.lose(h, "", stateEnded, now)
-		} else {
-			since := c.sentAt
-			if err != nil {
-				since = now
-			}
-			h.planKeep(since)
-			s.held.plan(h)
-		}
+		s.counts.Kept++
+		h.planKeep(c.sentAt)
+		s.held.plan(h)
 	}
 	s.calls.settle(c, renewed, err)
 }

@@ -26,6 +26,7 @@ func (s *session) lookAfter(h *held, now instant) {
 	case now >= h.releaseAt():
 		s.lose(h, "resource_timeout", stateReleasing, now)
 		s.submit(newRelease(h, OutcomeTimeout), now)
+		s.cancelStray(h, now)
 	case now >= h.keepAt && s.ready():
 		s.keep(h, now)
 	default:

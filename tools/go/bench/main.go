@@ -38,8 +38,7 @@ func main() {
 	}
 	for _, workers := range []int{1, *atOnce} {
 		calls, took := measure(client, workers)
-		fmt.Printf("%d at once: %.0f calls a second, %.0f us each\n", workers,
-			float64(calls)/took.Seconds(), took.Seconds()*1e6*float64(workers)/float64(calls))
+		fmt.Printf("%d at once: %.0f a second\n", workers, float64(calls)/took.Seconds())
 	}
 }
 
