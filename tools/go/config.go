@@ -74,7 +74,8 @@ type Config struct {
 	// Secret shows the server who the client is. It leaves over TLS, or to this machine. None: as
 	// NOWCALLS_SECRET_FILE says.
 	Secret Secret
-	// OnLost is called with each lost permit, on a goroutine of the client. It must not call Close.
+	// OnLost is called with each lost permit, one after the other on a goroutine of the client. It gets
+	// another Permit of the same token, and must not call Close.
 	OnLost func(*Permit)
 	// Logger is told when a fallback begins and when a token is lost. nil: log.Default().
 	Logger *log.Logger
