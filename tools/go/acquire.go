@@ -104,7 +104,8 @@ func (c *acquireCall) options(now instant, param any) []option {
 		// A repeated acquire without wait would lose its place in the queue.
 		left := int64(0)
 		if c.wait > 0 {
-			left = int64((after(c.startedAt, c.wait) - now + time.Millisecond - 1) / time.Millisecond)
+			until := after(c.startedAt, c.wait) - now
+			left = int64((until + time.Millisecond - 1) / time.Millisecond)
 			if left < 1 {
 				left = 1
 			}

@@ -402,8 +402,8 @@ func (s *session) refused(c *acquireCall, err error, now instant) {
 
 // tryAgain does as the rule says of prioritized acquires that are refused.
 //
-// No attempt is made that leaves no time for its answer: the refusal would become an unknown outcome,
-// and a fallback could grant.
+// No attempt is made that leaves no time for its answer: the refusal would become an unknown
+// outcome, and a fallback could grant.
 func (s *session) tryAgain(c *acquireCall, now instant) {
 	flow := c.refusal.Flow
 	seen := s.rules.find(flow, c.isByValue(flow))

@@ -47,7 +47,7 @@ type call struct {
 	deadline   instant       // When the session gives it up.
 	attempts   int           // How often it was sent.
 	unsettled  bool          // It was sent, and no answer told whether it was carried out.
-	strayed    bool          // An attempt was left on a connection that broke, and may still arrive.
+	strayed    bool          // An attempt was left on a connection that broke: it may still arrive.
 	left       bool          // Its caller will not take the outcome.
 	wakeAt     instant       // When its caller, who sleeps, is to have the outcome.
 	sentAt     instant
@@ -219,8 +219,8 @@ func (c *releaseCall) decode(result any) (any, error) {
 	return status == statusReleaseOK || c.attempts > 1, read.err
 }
 
-// keepCall renews a token's hold. Value: *kept, nil if the token has ended. It is not asked again: the
-// next connection begins with a keep of its own.
+// keepCall renews a token's hold. Value: *kept, nil if the token has ended. It is not asked again:
+// the next connection begins with a keep of its own.
 type keepCall struct {
 	call
 	held *held

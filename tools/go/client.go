@@ -3,9 +3,10 @@
 //	client, err := nowcalls.New(nowcalls.Config{Namespace: "shop"})
 //	...
 //	defer client.Close()
-//	err = client.Do(ctx, nowcalls.ID(1001), func(ctx context.Context, permit *nowcalls.Permit) error {
+//	work := func(ctx context.Context, permit *nowcalls.Permit) error {
 //		... // At most as many at once, over all processes, as rule 1001 allows.
-//	}, nowcalls.Wait(2*time.Second))
+//	}
+//	err = client.Do(ctx, nowcalls.ID(1001), work, nowcalls.Wait(2*time.Second))
 package nowcalls
 
 import (
@@ -24,7 +25,8 @@ type Client struct {
 // processInstance is that of hello: 1..2^63-1, drawn once.
 var processInstance = newRequestID()
 
-// New makes a client. It does not wait for a connection. It returns BadRequest if a setting is wrong.
+// New makes a client. It does not wait for a connection. It returns BadRequest if a setting is
+// wrong.
 func New(settings Config) (*Client, error) {
 	checked, err := settings.check()
 	if err != nil {
@@ -41,7 +43,8 @@ func New(settings Config) (*Client, error) {
 	return &Client{checked, newWorker(checked, instance, draw)}, nil
 }
 
-// Close ends the client. It waits up to the timeout for releases on their way to a connected server.
+// Close ends the client. It waits up to the timeout for releases on their way to a connected
+// server.
 //
 // Permits that are still held stay with the server until their hold or the rule's clientOfflineTime
 // is over. Calls that wait end.
@@ -108,8 +111,8 @@ func (c *Client) acquire(
 // Do holds a token while it calls work. Its options are those of Acquire.
 //
 // The context of work ends when the permit is lost. The token is released as OutcomeFailed if work
-// returns an error or panics, and as OutcomeTimeout if the error is that of a context. Do returns the
-// error of Acquire or of work.
+// returns an error or panics, and as OutcomeTimeout if the error is that of a context. Do returns
+// the error of Acquire or of work.
 func (c *Client) Do(
 	ctx context.Context, flow Flow, work func(context.Context, *Permit) error, opts ...Option,
 ) (err error) {
@@ -142,8 +145,8 @@ func (c *Client) Do(
 	return err
 }
 
-// Request asks for one call, or for Count calls, under a rule of calls a second. Nothing is held. It
-// sleeps until the calls may be made, if that is within the timeout. Its options are Count,
+// Request asks for one call, or for Count calls, under a rule of calls a second. Nothing is held.
+// It sleeps until the calls may be made, if that is within the timeout. Its options are Count,
 // Prioritized, Timeout and NoSleep. It returns Refused if they may not be made now.
 func (c *Client) Request(ctx context.Context, flow Flow, opts ...Option) (Rate, error) {
 	o, err := readOptions("Request", opts, "", "Count", "Prioritized", "Timeout", "NoSleep")
@@ -153,8 +156,8 @@ func (c *Client) Request(ctx context.Context, flow Flow, opts ...Option) (Rate, 
 	return c.request(ctx, flow, nil, o)
 }
 
-// RequestParam asks for one call, or for Count calls, of each value of the rule's parameter: of all,
-// or of none. Its options are Count, Timeout and NoSleep.
+// RequestParam asks for one call, or for Count calls, of each value of the rule's parameter: of
+// all, or of none. Its options are Count, Timeout and NoSleep.
 func (c *Client) RequestParam(
 	ctx context.Context, flow Flow, values []any, opts ...Option,
 ) (Rate, error) {
@@ -212,7 +215,8 @@ func (w *worker) ask(ctx context.Context, c asked, timeout time.Duration) (any, 
 	return w.await(ctx, c, func(s *session, now instant) { s.ask(c, now, timeout) })
 }
 
-// await has the session begin a call, and waits for its outcome. When ctx ends, nobody will take it.
+// await has the session begin a call, and waits for its outcome. When ctx ends, nobody will take
+// it.
 func (w *worker) await(
 	ctx context.Context, c asked, begin func(*session, instant),
 ) (value any, err error) {

@@ -134,7 +134,7 @@ func TestALostPermitIsLogged(t *testing.T) {
 func TestKeepByRuleAlwaysAndOff(t *testing.T) {
 	s := onServer(t)
 	client := s.client(Config{})
-	const hold = 300
+	const hold = 1200
 	kept := s.load(9, set{"resourceTimeout": hold / 2})
 	hangs := s.load(9, set{"resourceTimeout": hold / 2, "resourceTimeoutStrategy": 0})
 	gives := s.load(9, set{"resourceTimeout": hold / 2, "resourceTimeoutStrategy": 1})
@@ -276,7 +276,7 @@ func TestAnExclusiveClientHasItsNameAlone(t *testing.T) {
 	other := processInstance
 	processInstance = newRequestID() // As another process.
 	defer func() { processInstance = other }()
-	second := s.client(Config{ClientID: "only", Exclusive: true, Timeout: 300 * time.Millisecond})
+	second := s.client(Config{ClientID: "only", Exclusive: true, Timeout: time.Second})
 	_, err = second.Acquire(background, flow)
 	as[*Unavailable](t, err)
 	contains(t, err, "hello refused: CONFLICT")

@@ -22,8 +22,8 @@ const (
 	timeoutMax     = time.Hour
 )
 
-// Fallback says what acquires and requests do when no server is reached, it does not answer in time,
-// answers that it failed, or is full (TOO_MANY_REQUEST).
+// Fallback says what acquires and requests do when no server is reached, it does not answer in
+// time, answers that it failed, or is full (TOO_MANY_REQUEST).
 type Fallback string
 
 const (
@@ -74,8 +74,8 @@ type Config struct {
 	// Secret shows the server who the client is. It leaves over TLS, or to this machine. None: as
 	// NOWCALLS_SECRET_FILE says.
 	Secret Secret
-	// OnLost is called with each lost permit, one after the other on a goroutine of the client. It gets
-	// another Permit of the same token, and must not call Close.
+	// OnLost is called with each lost permit, one after the other on a goroutine of the client. It
+	// gets another Permit of the same token, and must not call Close.
 	OnLost func(*Permit)
 	// Logger is told when a fallback begins and when a token is lost. nil: log.Default().
 	Logger *log.Logger
@@ -110,7 +110,8 @@ func (c Config) check() (*config, error) {
 	switch got.fallback {
 	case FallbackByRule, FallbackLocal, FallbackPass, FallbackFail:
 	default:
-		return nil, badRequest("fallback must be one of rule, local, pass, fail, not '%s'", c.Fallback)
+		return nil, badRequest(
+			"fallback must be one of rule, local, pass, fail, not '%s'", c.Fallback)
 	}
 	if err := checkKeep(got.keep); err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func TestAHolderThatIsCutOffKnowsBeforeAnotherIsGranted(t *testing.T) {
 
 func cutOff(t *testing.T, step string, requests, answers bool) {
 	s := onServer(t)
-	flow := s.load(1, set{"resourceTimeout": 300, "clientOfflineTime": 20_000})
+	flow := s.load(1, set{"resourceTimeout": 1500, "clientOfflineTime": 20_000})
 	p := newProxy(t, s.server.address)
 	told := make(chan *Permit, 2)
 	holder := s.client(Config{Address: p.address, Timeout: 400 * time.Millisecond,
@@ -176,7 +176,7 @@ func noAnswer(t *testing.T, err error) {
 
 func TestAHolderThatIsOfflineKnowsBeforeAnotherIsGranted(t *testing.T) {
 	s := onServer(t)
-	flow := s.load(1, set{"clientOfflineTime": 400})
+	flow := s.load(1, set{"clientOfflineTime": 1500})
 	p := newProxy(t, s.server.address)
 	holder := s.client(Config{Address: p.address, Timeout: 400 * time.Millisecond})
 	permit := acquire(t, holder, flow)
@@ -343,12 +343,12 @@ func TestCloseEndsAllCalls(t *testing.T) {
 	holder := acquire(t, s.client(Config{}), flow)
 	silent := newScripted(t, nothing)
 	hole := newProxy(t, s.server.address)
-	for name, address := range map[string]string{"connected": s.server.address, "refused": "127.0.0.1:1",
-		"greeting": silent.address, "black hole": hole.address, "no name": "nowhere.invalid:1"} {
+	for name, address := range map[string]string{
+		"connected": s.server.address, "refused": "127.0.0.1:1", "greeting": silent.address, "black hole": hole.address, "no name": "nowhere.invalid:1"} {
 		before := runtime.NumGoroutine()
 		client := s.client(Config{Address: address, Timeout: 400 * time.Millisecond})
 		if name == "black hole" {
-			_, err := client.Ping(background)
+			_, err := client.Ping(background, Timeout(patience))
 			check(t, err)
 			hole.answers.Store(false)
 		}
@@ -363,8 +363,8 @@ func TestCloseEndsAllCalls(t *testing.T) {
 				ended <- err
 			}()
 			go func() {
-				ended <- client.Do(background, flow, func(context.Context, *Permit) error { return nil },
-					Wait(patience))
+				work := func(context.Context, *Permit) error { return nil }
+				ended <- client.Do(background, flow, work, Wait(patience))
 			}()
 		}
 		soon(t, "they wait", func() bool { return client.Stats().Waiting == 30 })
@@ -390,8 +390,8 @@ func TestCloseWaitsForReleasesOnTheirWayAsLongAsACallMayTake(t *testing.T) {
 			}
 			send(peer, 1, msgid, nil, honest(method))
 		})
-		client := newClient(t, Config{Address: peer.address, Timeout: 300 * time.Millisecond})
-		permit := acquire(t, client, ID(1))
+		client := newClient(t, Config{Address: peer.address, Timeout: 600 * time.Millisecond})
+		permit := acquire(t, client, ID(1), Timeout(patience))
 		ended, cancel := context.WithCancel(background)
 		cancel()
 		permit.Release(ended)
@@ -412,7 +412,7 @@ func TestCloseWaitsForReleasesOnTheirWayAsLongAsACallMayTake(t *testing.T) {
 		}
 		<-closed
 		equal(t, "unsettled", client.Stats().Unsettled, 0)
-		if waited := time.Since(begin); !answers && waited < 300*time.Millisecond {
+		if waited := time.Since(begin); !answers && waited < 600*time.Millisecond {
 			t.Fatalf("it waited %s", waited)
 		}
 		if !answers {
@@ -443,7 +443,7 @@ func TestOnLostThatPanicsOrReleasesDoesNoHarm(t *testing.T) {
 
 func TestAReleaseThatNoServerAnswersGoesOnInTheBackground(t *testing.T) {
 	s := onOwnServer(t)
-	flow, client := s.load(3, nil), s.client(Config{Timeout: 300 * time.Millisecond})
+	flow, client := s.load(3, nil), s.client(Config{Timeout: time.Second})
 	permit, blocks := acquire(t, client, flow), make(chan error)
 	inBlock, gone := make(chan struct{}), make(chan struct{})
 	go func() {

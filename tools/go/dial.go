@@ -20,9 +20,11 @@ type dialFailure struct {
 	denied bool
 }
 
-// dial connects, and shakes hands if TLS is wanted. Each address of the name has its share of what is
-// left of the time, so one that drops packets does not eat that of the next.
-func dial(ctx context.Context, to address, timeout time.Duration, t *tlsFiles) (dialed, *dialFailure) {
+// dial connects, and shakes hands if TLS is wanted. Each address of the name has its share of what
+// is left of the time, so one that drops packets does not eat that of the next.
+func dial(
+	ctx context.Context, to address, timeout time.Duration, t *tlsFiles,
+) (dialed, *dialFailure) {
 	var settings *tls.Config
 	if t != nil {
 		var err error

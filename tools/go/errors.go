@@ -32,7 +32,8 @@ type Refused struct {
 	Flow    Flow
 	// Status is 1 BLOCKED, -2 TOO_MANY_REQUEST, or 3 for NoRule.
 	Status int64
-	// RefusedBy is the word of PROTOCOL.md for the limit, such as "level" or "queue_timeout", or "".
+	// RefusedBy is the word of PROTOCOL.md for the limit, such as "level" or "queue_timeout", or
+	// "".
 	RefusedBy string
 	// NowCalls and Level are of the rule or of the parameter's value; 0 where the answer has none.
 	NowCalls, Level uint64
@@ -51,8 +52,8 @@ type Unavailable struct {
 	Message string
 }
 
-// OutcomeUnknown says that the request was sent, and its answer did not come in time. Perhaps it was
-// carried out. The client cancels an acquire as soon as it can, so that no token stays behind.
+// OutcomeUnknown says that the request was sent, and its answer did not come in time. Perhaps it
+// was carried out. The client cancels an acquire as soon as it can, so that no token stays behind.
 type OutcomeUnknown struct {
 	Message string
 }

@@ -100,8 +100,8 @@ func checkFlow(flow Flow, count int) error {
 	return nil
 }
 
-// scalar gives values that the server does not tell apart one type. It closes a connection for types
-// that it does not know.
+// scalar gives values that the server does not tell apart one type. It closes a connection for
+// types that it does not know.
 func scalar(what string, value any) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, int64:

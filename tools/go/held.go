@@ -22,7 +22,8 @@ type heldState int
 
 const (
 	stateHeld heldState = iota
-	// stateLost: by this client's own clock, so the server is still to be told when the owner lets go.
+	// stateLost: by this client's own clock, so the server is still to be told when the owner lets
+	// go.
 	stateLost
 	stateReleasing
 	stateEnded

@@ -88,7 +88,8 @@ func hostileCases() []hostileCase {
 	add := func(name, method string, raw func(msgid any) []byte) {
 		cases = append(cases, hostileCase{method + ": " + name, method, raw, false})
 	}
-	for _, method := range []string{"hello", "acquire", "keep", "release", "request", "ping", "cancel"} {
+	methods := []string{"hello", "acquire", "keep", "release", "request", "ping", "cancel"}
+	for _, method := range methods {
 		right := honest(method)
 		for name, value := range wrongValues {
 			value := value
@@ -140,8 +141,8 @@ func hostileCases() []hostileCase {
 	for name, value := range wrongValues {
 		value := value
 		add("lost of "+name, "acquire", func(msgid any) []byte {
-			return encoded([]any{2, "lost", []any{5, value, "x"}}, []any{2, "lost", []any{value, 5, "x"}},
-				[]any{2, "lost", value}, []any{1, msgid, nil, honest("acquire")})
+			return encoded([]any{2, "lost", []any{5, value, "x"}},
+				[]any{2, "lost", []any{value, 5, "x"}}, []any{2, "lost", value}, []any{1, msgid, nil, honest("acquire")})
 		})
 	}
 	sort.Slice(cases, func(i, j int) bool { return cases[i].name < cases[j].name })
@@ -247,7 +248,7 @@ func TestAWrongAnswerIsToldInWords(t *testing.T) {
 		peer := newScripted(t, func(peer net.Conn, msgid any, method string, _ []any) {
 			send(peer, 1, msgid, nil, answer)
 		})
-		client := newClient(t, Config{Address: peer.address, Timeout: 300 * time.Millisecond})
+		client := newClient(t, Config{Address: peer.address, Timeout: time.Second})
 		_, err := client.Ping(background)
 		as[*Unavailable](t, err)
 		contains(t, err, "ping: not carried out: "+peer.address+": "+words)
@@ -262,9 +263,10 @@ func TestASilentServerIsLeft(t *testing.T) {
 			send(peer, 1, msgid, nil, honest("hello"))
 		}
 	})
-	client := newClient(t, Config{Address: peer.address, Timeout: 200 * time.Millisecond})
+	client := newClient(t, Config{Address: peer.address, Timeout: 500 * time.Millisecond})
 	_, err := client.Acquire(background, ID(1))
-	contains(t, err, "acquire: no answer, perhaps it was carried out: the server did not answer in time")
+	contains(t, err, "acquire: no answer, perhaps it was carried out: the server did not answer in "+
+		"time")
 	as[*OutcomeUnknown](t, err)
 	soon(t, "it is left", func() bool { return client.Stats().Disconnects > 0 })
 	soon(t, "the acquire is cancelled on the next connection", func() bool {

@@ -96,8 +96,8 @@ func OnLost(told func(*Permit)) Option {
 	}}
 }
 
-// NoSleep: do not sleep until the calls may be made. The Wait of the answer, or of the permits, says
-// how long to sleep.
+// NoSleep: do not sleep until the calls may be made. The Wait of the answer, or of the permits,
+// says how long to sleep.
 func NoSleep() Option {
 	return Option{"NoSleep", func(o *options) error {
 		o.noSleep = true

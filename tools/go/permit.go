@@ -58,8 +58,8 @@ func (p *Permit) Hold() (hold time.Duration) {
 	return hold
 }
 
-// Lost returns a channel that is closed when the permit is lost: the token ended, and this client did
-// not release it; or this client, by its own clock, cannot be sure of it any more.
+// Lost returns a channel that is closed when the permit is lost: the token ended, and this client
+// did not release it; or this client, by its own clock, cannot be sure of it any more.
 func (p *Permit) Lost() <-chan struct{} {
 	p.IsLost()
 	return p.held.lostSignal

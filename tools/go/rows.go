@@ -38,8 +38,8 @@ func (c *Client) Sessions(ctx context.Context) *Rows { return c.rows(ctx, "sessi
 // History tells of tokens that ended without a release in time, the newest first.
 func (c *Client) History(ctx context.Context) *Rows { return c.rows(ctx, "history") }
 
-// Tokens tells of live tokens, the oldest first: of all flows and clients, if flow is its zero value
-// and clientID is "".
+// Tokens tells of live tokens, the oldest first: of all flows and clients, if flow is its zero
+// value and clientID is "".
 func (c *Client) Tokens(ctx context.Context, flow Flow, clientID string) *Rows {
 	filter := []option{}
 	if flow != (Flow{}) {

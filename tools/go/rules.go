@@ -164,7 +164,8 @@ type flowRules struct {
 }
 
 // ruleCall asks for the rules of a flow. A number is found behind a cursor, as in every version; a
-// name by servers that know names. Value: flowRules, none of what is not clearly a rule of this flow.
+// name by servers that know names. Value: flowRules, none of what is not clearly a rule of this
+// flow.
 type ruleCall struct {
 	call
 	flow Flow

@@ -125,8 +125,8 @@ func readOwn(path string) ([]byte, error) {
 		return nil, cannotRead(path, err)
 	}
 	if !isPrivate(info) {
-		return nil, badRequest("%s: others than its owner may read or write %s, which has a secret; "+
-			"run: chmod 600 %s", secretVariable, path, path)
+		return nil, badRequest("%s: others than its owner may read or write %s, which has a "+
+			"secret; run: chmod 600 %s", secretVariable, path, path)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
 	if err != nil {
@@ -162,7 +162,8 @@ func isPrivateMode(mode fs.FileMode, owner, group uint32, groups []int) bool {
 	return false
 }
 
-// staysHere tells whether the peer of a plain connection is on this machine, as the server judges it.
+// staysHere tells whether the peer of a plain connection is on this machine, as the server judges
+// it.
 func staysHere(conn net.Conn) bool {
 	peer, own := hostOf(conn.RemoteAddr()), hostOf(conn.LocalAddr())
 	return peer.IsValid() && (peer.IsLoopback() || peer == own)

@@ -27,9 +27,9 @@ const (
 //
 // The client dials when dialing.at has come, and sends what is in output. It tells the session of
 // the connection (connected, connectFailed, received, disconnected) and of time (tick). The session
-// says hello, asks calls, asks them again on the next connection, keeps permits, and learns which of
-// them are lost. Before hello, and without a wait for the answer, it shows its secret, if it has one.
-// asking.go has what it asks, and what becomes of the answers.
+// says hello, asks calls, asks them again on the next connection, keeps permits, and learns which
+// of them are lost. Before hello, and without a wait for the answer, it shows its secret, if it has
+// one. asking.go has what it asks, and what becomes of the answers.
 //
 // One goroutine at a time may use it. Outcomes are notified within its methods.
 type session struct {
@@ -84,7 +84,9 @@ func newSession(
 
 func (s *session) ready() bool { return s.state == ready }
 
-func (s *session) connectTimeout() time.Duration { return earliest(connectTimeout, s.config.timeout) }
+func (s *session) connectTimeout() time.Duration {
+	return earliest(connectTimeout, s.config.timeout)
+}
 
 // takeOutput returns the bytes to send; spare is for the next ones.
 func (s *session) takeOutput(spare []byte) []byte {

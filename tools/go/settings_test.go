@@ -18,48 +18,51 @@ import (
 const secretWords = "nc-0123456789abcdef"
 
 func TestWrongSettingsAreRefusedInWords(t *testing.T) {
-	for words, settings := range map[string]Config{
-		"address 'http://x:1' is not HOST:PORT or [IPV6]:PORT; it has no http://": {Address: "http://x:1"},
-		"address 'a:0' is not HOST:PORT":                                          {Address: "a:0"},
-		"address 'a:65536' is not HOST:PORT":                                      {Address: "a:65536"},
-		"address 'a:x' is not HOST:PORT":                                          {Address: "a:x"},
-		"address '' is not HOST:PORT":                                             {Address: "a:1,"},
-		"address ':1' is not HOST:PORT":                                           {Address: ":1"},
-		"address 'a..b:1' is not":                                                 {Address: "a..b:1"},
-		"address '[::1' is not":                                                   {Address: "[::1"},
-		"address '[x:y]:1' is not":                                                {Address: "[x:y]:1"},
-		"address '[::1]x' is not":                                                 {Address: "[::1]x"},
-		"fallback must be one of rule, local, pass, fail, not 'none'":             {Fallback: "none"},
-		"keep must be KeepByRule, KeepAlways or KeepOff, not 'yes'":               {Keep: "yes"},
-		"timeout must be 0 to 3600 seconds, not -1s":                              {Timeout: -time.Second},
-		"timeout must be 0 to 3600 seconds, not 2h0m0s":                           {Timeout: 2 * time.Hour},
-		"local_levels[1] must be an int from 0 on, not -1":                        {LocalLevels: map[Flow]int{ID(1): -1}},
-		"local_levels: flow_id must be 1 to":                                      {LocalLevels: map[Flow]int{ID(-1): 1}},
-		"namespace must be a text of 1 to 128 bytes":                              {Namespace: strings.Repeat("x", 129)},
-		"namespace must not have control characters":                              {Namespace: "a\nb"},
-		"client_id must not have control characters or surrogates":                {ClientID: "\xff"},
-		"client_id must not begin with @":                                         {ClientID: "@me"},
-		"tls_certificate is set, but tls is off":                                  {TLS: "off", TLSCertificate: "x"},
-		"tls_server_name is set, but tls is off":                                  {TLS: "off", TLSServerName: "x"},
-		"tls_server_name must be a host's name or address, not 'a..b'":            {TLSServerName: "a..b"},
-		"tls_certificate or NOWCALLS_TLS_CLIENT_CERT is set without tls_key":      {TLSCertificate: "x"},
-		"tls_key or NOWCALLS_TLS_CLIENT_KEY is set without tls_cert":              {TLSKey: "x"},
-		"tls: cannot read /nowhere: no such file":                                 {TLS: "/nowhere"},
-		"tls: /dev/null is no PEM file of certificates":                           {TLS: "/dev/null"},
-		"cannot read /nowhere or /nothing: no such file": {TLSCertificate: "/nowhere",
-			TLSKey: "/nothing"},
-		"TLSConfig must have what TLS and its files say": {TLS: "on", TLSConfig: &tls.Config{}},
-		"secret must have 1 to 256 bytes":                {Secret: SecretText("")},
-		"secret must not have control characters":        {Secret: SecretText("a\n")},
-		"secret must be a function, not nil":             {Secret: SecretFrom(nil)},
+	for _, one := range []struct {
+		words    string
+		settings Config
+	}{
+		{"address 'http://x:1' is not HOST:PORT or [IPV6]:PORT; it has no http://", Config{Address: "http://x:1"}},
+		{"address 'a:0' is not HOST:PORT", Config{Address: "a:0"}},
+		{"address 'a:65536' is not HOST:PORT", Config{Address: "a:65536"}},
+		{"address 'a:x' is not HOST:PORT", Config{Address: "a:x"}},
+		{"address '' is not HOST:PORT", Config{Address: "a:1,"}},
+		{"address ':1' is not HOST:PORT", Config{Address: ":1"}},
+		{"address 'a..b:1' is not", Config{Address: "a..b:1"}},
+		{"address '[::1' is not", Config{Address: "[::1"}},
+		{"address '[x:y]:1' is not", Config{Address: "[x:y]:1"}},
+		{"address '[::1]x' is not", Config{Address: "[::1]x"}},
+		{"fallback must be one of rule, local, pass, fail, not 'none'", Config{Fallback: "none"}},
+		{"keep must be KeepByRule, KeepAlways or KeepOff, not 'yes'", Config{Keep: "yes"}},
+		{"timeout must be 0 to 3600 seconds, not -1s", Config{Timeout: -time.Second}},
+		{"timeout must be 0 to 3600 seconds, not 2h0m0s", Config{Timeout: 2 * time.Hour}},
+		{"local_levels[1] must be an int from 0 on, not -1", Config{LocalLevels: map[Flow]int{ID(1): -1}}},
+		{"local_levels: flow_id must be 1 to", Config{LocalLevels: map[Flow]int{ID(-1): 1}}},
+		{"namespace must be a text of 1 to 128 bytes", Config{Namespace: strings.Repeat("x", 129)}},
+		{"namespace must not have control characters", Config{Namespace: "a\nb"}},
+		{"client_id must not have control characters or surrogates", Config{ClientID: "\xff"}},
+		{"client_id must not begin with @", Config{ClientID: "@me"}},
+		{"tls_certificate is set, but tls is off", Config{TLS: "off", TLSCertificate: "x"}},
+		{"tls_server_name is set, but tls is off", Config{TLS: "off", TLSServerName: "x"}},
+		{"tls_server_name must be a host's name or address, not 'a..b'", Config{TLSServerName: "a..b"}},
+		{"tls_certificate or NOWCALLS_TLS_CLIENT_CERT is set without tls_key", Config{TLSCertificate: "x"}},
+		{"tls_key or NOWCALLS_TLS_CLIENT_KEY is set without tls_cert", Config{TLSKey: "x"}},
+		{"tls: cannot read /nowhere: no such file", Config{TLS: "/nowhere"}},
+		{"tls: /dev/null is no PEM file of certificates", Config{TLS: "/dev/null"}},
+		{"cannot read /nowhere or /nothing: no such file", Config{TLSCertificate: "/nowhere",
+			TLSKey: "/nothing"}},
+		{"TLSConfig must have what TLS and its files say", Config{TLS: "on", TLSConfig: &tls.Config{}}},
+		{"secret must have 1 to 256 bytes", Config{Secret: SecretText("")}},
+		{"secret must not have control characters", Config{Secret: SecretText("a\n")}},
+		{"secret must be a function, not nil", Config{Secret: SecretFrom(nil)}},
 	} {
-		client, err := New(settings)
+		client, err := New(one.settings)
 		if err == nil {
 			client.Close()
 		}
 		var wrong *BadRequest
-		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), words) {
-			t.Errorf("%v, not %q", err, words)
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), one.words) {
+			t.Errorf("%v, not %q", err, one.words)
 		}
 	}
 }
@@ -84,25 +87,28 @@ func TestWrongArgumentsAreRefusedInWords(t *testing.T) {
 	_, group := client.AcquireAll(background, make([]Item, 65))
 	_, zero := client.Acquire(background, Flow{})
 	_, values := client.RequestParam(background, ID(1), []any{"x", []byte("y")})
-	for words, call := range map[string]error{
-		"acquire_all takes 1 to 64 items, not 65":                 group,
-		"flow must be ID(1 to 2^63-1), or Name(1 to 1024 bytes)":  zero,
-		"a value must be an int, float, bool or str, not []uint8": values,
-		"count must be 1 to 2147483647, not 0":                    acquireError(client, ID(1), Count(0)),
-		"count must be 1 to 2147483647, not -1":                   acquireError(client, ID(1), Count(-1)),
-		"flow_id must be 1 to 9223372036854775807, not -1":        acquireError(client, ID(-1)),
-		"flow_id must be 1 to 1024 bytes, not 1025":               acquireError(client, Name(strings.Repeat("x", 1025))),
-		"flow_id must be UTF-8":                                   acquireError(client, Name("\xff")),
-		"wait must be 0 to 3600 seconds, not -1ns":                acquireError(client, ID(1), Wait(-1)),
-		"timeout must be 0 to 3600 seconds":                       acquireError(client, ID(1), Timeout(-1)),
-		"param must be an int, float, bool or str, not []uint8":   acquireError(client, ID(1), Param([]byte{1})),
-		"param must not be NaN":                                   acquireError(client, ID(1), Param(nan())),
-		"param must be UTF-8":                                     acquireError(client, ID(1), Param("\xff")),
-		"keep must be KeepByRule":                                 acquireError(client, ID(1), Keep("x")),
-		"Acquire takes no option NoSleep":                         acquireError(client, ID(1), NoSleep()),
+	for _, one := range []struct {
+		words string
+		err   error
+	}{
+		{"acquire_all takes 1 to 64 items, not 65", group},
+		{"flow must be ID(1 to 2^63-1), or Name(1 to 1024 bytes)", zero},
+		{"a value must be an int, float, bool or str, not []uint8", values},
+		{"count must be 1 to 2147483647, not 0", acquireError(client, ID(1), Count(0))},
+		{"count must be 1 to 2147483647, not -1", acquireError(client, ID(1), Count(-1))},
+		{"flow_id must be 1 to 9223372036854775807, not -1", acquireError(client, ID(-1))},
+		{"flow_id must be 1 to 1024 bytes, not 1025", acquireError(client, Name(strings.Repeat("x", 1025)))},
+		{"flow_id must be UTF-8", acquireError(client, Name("\xff"))},
+		{"wait must be 0 to 3600 seconds, not -1ns", acquireError(client, ID(1), Wait(-1))},
+		{"timeout must be 0 to 3600 seconds", acquireError(client, ID(1), Timeout(-1))},
+		{"param must be an int, float, bool or str, not []uint8", acquireError(client, ID(1), Param([]byte{1}))},
+		{"param must not be NaN", acquireError(client, ID(1), Param(nan()))},
+		{"param must be UTF-8", acquireError(client, ID(1), Param("\xff"))},
+		{"keep must be KeepByRule", acquireError(client, ID(1), Keep("x"))},
+		{"Acquire takes no option NoSleep", acquireError(client, ID(1), NoSleep())},
 	} {
-		as[*BadRequest](t, call)
-		contains(t, call, words)
+		as[*BadRequest](t, one.err)
+		contains(t, one.err, one.words)
 	}
 	passing := newClient(t, Config{Address: "127.0.0.1:1", Fallback: FallbackPass})
 	permit := acquire(t, passing, ID(1))

@@ -14,7 +14,7 @@ import (
 
 const (
 	alpn            = "nowcalls/1"
-	certificateName = "tls_certificate or NOWCALLS_TLS_CLIENT_CERT" // Of the setting and the variable.
+	certificateName = "tls_certificate or NOWCALLS_TLS_CLIENT_CERT" // Setting and variable.
 	keyName         = "tls_key or NOWCALLS_TLS_CLIENT_KEY"
 
 	tlsVariable         = "NOWCALLS_TLS"
@@ -26,8 +26,8 @@ const (
 )
 
 // What a server says of the handshake, by the text of Go's alerts, and whether it is about what the
-// client shows. Before TLS 1.3 a server that misses a certificate says "handshake failure", which may
-// mean anything.
+// client shows. Before TLS 1.3 a server that misses a certificate says "handshake failure", which
+// may mean anything.
 var alerts = []struct {
 	text, means string
 	denies      bool
@@ -36,8 +36,8 @@ var alerts = []struct {
 		"tls_certificate and tls_key", true},
 	{"alert(116)", "it asks for a client certificate, and none was shown; set " +
 		"tls_certificate and tls_key", true},
-	{"unknown certificate authority", refusedCertificate + ": it does not know the CA that signed it",
-		true},
+	{"unknown certificate authority",
+		refusedCertificate + ": it does not know the CA that signed it", true},
 	{"expired certificate", refusedCertificate + ": it has expired", true},
 	{"bad certificate", refusedCertificate, true},
 	{"revoked certificate", refusedCertificate + ": it was revoked", true},
@@ -46,9 +46,10 @@ var alerts = []struct {
 	{"unsupported certificate", refusedCertificate, true},
 	{"handshake failure", "it refuses the handshake: no cipher suite in common, or it asks for a " +
 		"client certificate", false},
-	{"protocol version not supported", "it speaks other versions of TLS; 1.2 and 1.3 are spoken here",
-		false},
-	{"no application protocol", "it asks for another application protocol (ALPN) than " + alpn, false},
+	{"protocol version not supported",
+		"it speaks other versions of TLS; 1.2 and 1.3 are spoken here", false},
+	{"no application protocol",
+		"it asks for another application protocol (ALPN) than " + alpn, false},
 }
 
 // tlsFiles says how a client makes sure of its server.
@@ -135,7 +136,8 @@ func makeTLS(c Config) (*tlsFiles, error) {
 		}
 	}
 	if name := c.TLSServerName; name != "" && (!isHost(name) || strings.HasPrefix(name, ".")) {
-		return nil, badRequest("tls_server_name must be a host's name or address, not '%.300s'", name)
+		return nil, badRequest(
+			"tls_server_name must be a host's name or address, not '%.300s'", name)
 	}
 	if c.TLSConfig != nil {
 		if c.TLS != "" || c.TLSCertificate != "" || c.TLSKey != "" {

@@ -114,8 +114,9 @@ func newPlayer(t *testing.T, s script) *player {
 		addresses = []string{"a:1"}
 	}
 	settings := Config{
-		Address: strings.Join(addresses, ","), Namespace: s.Client.text("namespace"), ClientID: s.Client.text("client_id"),
-		Timeout: s.Client.time("timeout_ms"), Fallback: Fallback(s.Client.text("fallback")),
+		Address: strings.Join(addresses, ","), Namespace: s.Client.text("namespace"),
+		ClientID: s.Client.text("client_id"),
+		Timeout:  s.Client.time("timeout_ms"), Fallback: Fallback(s.Client.text("fallback")),
 		LocalLevels: levels, Exclusive: s.Client.is("exclusive"),
 	}
 	if secret, shows := s.Client["secret"].(string); shows {
