@@ -8,6 +8,7 @@ final class Answers {
     static final int TOO_MANY_REQUEST = -2;
     static final int FAIL = -1;
     static final int OK = 0;
+    static final int BLOCKED = 1;
     static final int SHOULD_WAIT = 2;
     static final int NO_RULE_EXISTS = 3;
     static final int NOT_AVAILABLE = 5;

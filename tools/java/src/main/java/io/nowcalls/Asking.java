@@ -87,8 +87,7 @@ abstract class Asking {
             new HashSet<>(
                     Arrays.asList(
                             null, "draining", "queue_timeout", "cancelled", "superseded",
-                            "request_id", "over_level", "token_limit", "key_limit", "disk_low",
-                            "namespace_qps", "rate"));
+                            "request_id", "over_level", "rate"));
 
     final Config config;
     final Dialing dialing;
@@ -482,7 +481,8 @@ abstract class Asking {
     private void refused(AcquireCall call, NowcallsException failure, long now) {
         RefusedException refusal =
                 failure instanceof RefusedException ? (RefusedException) failure : null;
-        if (refusal == null || !call.prioritized || FINAL.contains(refusal.refusedBy())) {
+        boolean isBlocked = refusal != null && refusal.status() == Answers.BLOCKED;
+        if (!isBlocked || !call.prioritized || FINAL.contains(refusal.refusedBy())) {
             fail(call, failure, now);
             return;
         }

@@ -44,7 +44,7 @@ final class Held {
     Stray stray;
     long grantedAt;
     long keepAt = NEVER;
-    long dueAt = NEVER; // When to look after it, at the latest.
+    long dueAt = NEVER; // When to look after it, unless contact ends before.
     WeakReference<Permit> grip;
     boolean dropped; // Its program forgot the permit, rather than to release it.
     volatile boolean handedOver; // A caller has the permit.
@@ -142,7 +142,7 @@ final class Held {
     }
 
     void planDue() {
-        dueAt = Math.min(keepAt, Math.min(releaseAt(), validUntil()));
+        dueAt = Math.min(keepAt, Math.min(releaseAt(), holdUntil));
     }
 
     /** A token whose rule ended it as strategy 0 has it, for the words of the log. */

@@ -205,6 +205,7 @@ final class Session extends Asking {
     /** When to call tick, or to dial if there is no connection. */
     long wakeup() {
         long at = Math.min(Math.min(calls.nextDeadline(), held.nextAt()), nextLater());
+        at = Math.min(at, held.contactUntil(contact));
         if (state == State.OFFLINE) {
             return Math.min(at, dialing.at);
         }

@@ -40,7 +40,7 @@ public class VectorTest {
 
     @Test
     public void thereAreVectors() throws IOException {
-        assertTrue(files().size() >= 28);
+        assertTrue(files().size() >= 39);
     }
 
     private static void play(Map<String, Object> script) {
@@ -49,9 +49,9 @@ public class VectorTest {
         for (Object one : (List<?>) script.get("steps")) {
             Map<String, Object> step = Player.map(one);
             String where = "step " + number++ + ": " + step.get("do") + " at " + step.get("at_ms");
-            if (Boolean.TRUE.equals(step.get("due"))) {
-                long due = Player.number(step.get("at_ms")) * Moments.MS;
-                assertEquals(where + ": due", due, player.session.wakeup());
+            if (step.containsKey("due")) {
+                long due = Player.ms(player.session.wakeup());
+                assertEquals(where + ": due", step.get("at_ms"), due);
             }
             Map<String, Object> came = player.play(step);
             String sent = (String) step.getOrDefault("sent", "");
@@ -69,6 +69,8 @@ public class VectorTest {
                     where + ": valid_until_ms",
                     new TreeMap<>(Player.map(step.getOrDefault("valid_until_ms", Map.of()))),
                     came.get("valid_until_ms"));
+            assertEquals(where + ": dials", step.get("dials"), came.get("dials"));
+            assertEquals(where, step.getOrDefault("settled", false), came.get("settled"));
         }
     }
 
@@ -83,11 +85,18 @@ public class VectorTest {
         private final Map<String, Object> told = new HashMap<>();
         private List<Object> answers = new ArrayList<>();
         private boolean hangsUp;
+        private Object pauseMs;
+        private String dials;
+        private boolean closed;
 
         Player(Map<String, Object> script) {
             Map<String, Object> client = map(script.get("client"));
             Config config = new Config();
-            config.addresses = List.of(Address.parse("a:1"));
+            config.addresses =
+                    ((List<?>) client.get("addresses"))
+                            .stream()
+                                    .map(address -> Address.parse((String) address))
+                                    .collect(Collectors.toList());
             config.namespace = (String) client.get("namespace");
             config.clientId = (String) client.get("client_id");
             config.timeout = number(client.get("timeout_ms")) * Moments.MS;
@@ -102,12 +111,28 @@ public class VectorTest {
             config.secret = secret == null ? null : Secret.of((String) secret);
             Session.Surroundings outside = new Session.Surroundings();
             outside.makePermit = held -> new Permit(held, null);
-            outside.uniform = (low, high) -> low;
+            outside.uniform = this::pause;
             List<Object> ids = new ArrayList<>((List<?>) script.get("request_ids"));
             outside.requestIds = () -> number(ids.remove(0));
             outside.clock = () -> now;
             outside.instance = number(client.get("instance"));
             session = new Session(config, outside, 0);
+            dials = session.dialing.name();
+        }
+
+        /** A session draws what the step has. */
+        private long pause(long low, long high) {
+            if (pauseMs == null) {
+                return low;
+            }
+            long pause = number(pauseMs) * Moments.MS;
+            assertTrue("a pause of " + low + " to " + high, low <= pause && pause <= high);
+            return pause;
+        }
+
+        /** Rounded, as the vectors have moments. */
+        static long ms(long moment) {
+            return (moment + Moments.MS / 2) / Moments.MS;
         }
 
         static Object flow(String flow) {
@@ -159,6 +184,7 @@ public class VectorTest {
             now = number(step.get("at_ms")) * Moments.MS;
             answers = new ArrayList<>();
             hangsUp = false;
+            pauseMs = step.get("pause_ms");
             act(step);
             Map<String, Object> came = new HashMap<>();
             came.put("sent", hex(session.output().take()));
@@ -171,12 +197,24 @@ public class VectorTest {
             }
             came.put("lost", lost);
             came.put("valid_until_ms", changedValidity());
+            String before = dials;
+            dials = session.dialing.name();
+            came.put("dials", dials.equals(before) ? null : dials);
+            boolean settled = closed && session.isSettled();
+            came.put("settled", settled);
+            closed = closed && !settled;
             return came;
         }
 
         private void act(Map<String, Object> step) {
             String reason = (String) step.get("reason");
             switch ((String) step.get("do")) {
+                case "dial":
+                    session.dialing.begin();
+                    return;
+                case "denied":
+                    session.denied(now, reason);
+                    return;
                 case "connected":
                     session.connected(now, true);
                     return;
@@ -195,6 +233,7 @@ public class VectorTest {
                     return;
                 case "close":
                     session.close(now);
+                    closed = true;
                     return;
                 case "release":
                     Outcome outcome =
@@ -276,6 +315,7 @@ public class VectorTest {
             if (call.error instanceof RefusedException) {
                 RefusedException refused = (RefusedException) call.error;
                 if (outcome.equals("refused") && refused.refusedBy() != null) {
+                    told.put("flow", refused.flow);
                     told.put("refused_by", refused.refusedBy());
                     told.put("now_calls", refused.nowCalls());
                     told.put("level", refused.level());
@@ -361,7 +401,7 @@ public class VectorTest {
                         if (held.local || held.state != Held.State.HELD) {
                             return;
                         }
-                        Object at = held.validUntil() / Moments.MS;
+                        Object at = (Object) ms(held.validUntil());
                         if (!at.equals(told.put(name, at))) {
                             changed.put(name, at);
                         }
