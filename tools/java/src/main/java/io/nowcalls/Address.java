@@ -45,7 +45,7 @@ final class Address {
     }
 
     /** Whether it is written as numbers, so that no resolver is asked. */
-    boolean isNumeric() {
+    static boolean isNumeric(String host) {
         return host.contains(":") || NUMBERS.matcher(host).matches();
     }
 
