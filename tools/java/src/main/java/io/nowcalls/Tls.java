@@ -214,7 +214,7 @@ final class Tls {
         if (doubt != null) {
             return "its certificate is not believed: " + doubt;
         }
-        if (text.contains("Unsupported or unrecognized SSL message")) {
+        if (text.contains("nrecognized SSL message")) {
             return "it does not speak TLS";
         }
         String words = ALERTS.get(alert(error));

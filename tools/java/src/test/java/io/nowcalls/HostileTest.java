@@ -75,16 +75,24 @@ public class HostileTest extends Served {
 
     @Test
     public void garbageIsAClearError() throws Exception {
-        for (Map.Entry<String, byte[]> garbage : garbage().entrySet()) {
-            ScriptedServer one =
-                    open(new ScriptedServer((msgid, method, params) -> garbage.getValue()));
-            Client client = impatient(one);
-            NowcallsException error = thrown(NowcallsException.class, client::ping);
-            boolean isTold = error.getMessage().contains(garbage.getKey());
-            assertTrue(garbage.getKey() + ": " + error, isTold);
-            assertNull(client.worker.ended);
-            client.close();
+        List<Task<Void>> tasks = new ArrayList<>();
+        for (Map.Entry<String, byte[]> one : garbage().entrySet()) {
+            tasks.add(new Task<>(() -> meetGarbage(one.getKey(), one.getValue())));
         }
+        for (Task<Void> task : tasks) {
+            task.get();
+        }
+    }
+
+    private Void meetGarbage(String why, byte[] data) throws Exception {
+        try (ScriptedServer one = new ScriptedServer((msgid, method, params) -> data);
+                Client client =
+                        settings(one.address()).timeout(Duration.ofMillis(900)).build()) {
+            NowcallsException error = thrown(NowcallsException.class, client::ping);
+            assertTrue(why + ": " + error, error.getMessage().contains(why));
+            assertNull(client.worker.ended);
+        }
+        return null;
     }
 
     @Test
