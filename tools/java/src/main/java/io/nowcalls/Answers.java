@@ -17,9 +17,8 @@ final class Answers {
     static final int MALFORMED = 1;
     static final int UNKNOWN_METHOD = 2;
     static final int BAD_PARAMS = 3;
-    static final int OVERLOADED = 5;
-    static final int CONFLICT = 7;
-    static final int INTERNAL = 8;
+    static final int HELLO_STATE = 4;
+    static final int UNSUPPORTED = 6;
     static final int PERMISSION = 9;
 
     private Answers() {}
@@ -30,13 +29,18 @@ final class Answers {
         int code = status("an error code", parts.get(0));
         String message =
                 Check.text("an error", parts.get(1)) + ": " + Check.text("an error", parts.get(2));
-        if (code == PERMISSION) {
-            return new PermissionDeniedException(message, code);
+        switch (code) {
+            case PERMISSION:
+                return new PermissionDeniedException(message, code);
+            case MALFORMED:
+            case UNKNOWN_METHOD:
+            case BAD_PARAMS:
+            case HELLO_STATE:
+            case UNSUPPORTED:
+                return new BadRequestException(message, code);
+            default: // OVERLOADED, CONFLICT, INTERNAL, or of a later server.
+                return new UnavailableException(message);
         }
-        if (code != OVERLOADED && code != CONFLICT && code != INTERNAL) {
-            return new BadRequestException(message, code);
-        }
-        return new UnavailableException(message);
     }
 
     /** The exception for a status that is neither OK nor NOT_AVAILABLE. */

@@ -228,6 +228,8 @@ abstract class Asking {
     final void submit(Call call, long now) {
         if (ended != null) {
             calls.settle(call, null, call.noAnswer(ended));
+        } else if (closing && call.wantsRoom()) {
+            calls.settle(call, null, new BadRequestException("the client is closed"));
         } else if (closing && !call.isPersistent()) {
             calls.settle(call, null, call.noAnswer("the client is closed"));
         } else if (isReady()) {
@@ -564,9 +566,11 @@ abstract class Asking {
         if (call.done) {
             return;
         }
-        if (call instanceof AcquireCall && call.strayed) {
-            // An attempt that arrives only now would be granted to nobody.
-            cancel(((AcquireCall) call).requestId, now);
+        AcquireCall acquire = call instanceof AcquireCall ? (AcquireCall) call : null;
+        if (acquire != null && (acquire.strayed || acquire.confirmed)) {
+            // An attempt that arrives only now would be granted to nobody. A grant that came late
+            // is there.
+            cancel(acquire.requestId, now);
         }
         Object value = null;
         if (fallsBack(call, error)) {

@@ -90,7 +90,11 @@ final class Calls {
         }
     }
 
-    /** Renews a token's hold. Value: Kept, or null if the token has ended. */
+    /**
+     * Renews a token's hold. Value: Kept, or null if the token has ended.
+     *
+     * <p>Not asked again: the next connection begins with a keep of its own.
+     */
     static final class KeepCall extends Call {
         static final class Kept {
             final long holdMs;
@@ -107,6 +111,7 @@ final class Calls {
         KeepCall(Held held) {
             super("keep", held.tokenId);
             this.held = held;
+            this.repeatable = false;
         }
 
         @Override

@@ -502,7 +502,6 @@ final class Session extends Asking {
 
     private void keep(Held token, long now) {
         Calls.KeepCall call = new Calls.KeepCall(token);
-        call.repeatable = false; // The next connection begins with a keep of its own.
         token.keepAt = NEVER; // Until it is answered.
         held.plan(token);
         send(call, now);

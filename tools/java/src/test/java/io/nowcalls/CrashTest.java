@@ -73,6 +73,7 @@ public class CrashTest extends Served {
         try (Permit permit = client.acquire(flow)) {
             server.kill();
             server.start();
+            Wait.until("again", () -> client.stats().get("connects").equals(2L));
             assertTrue(permit.keep());
             assertEquals(1, server.nowCalls(flow));
             assertTrue(permit.release());

@@ -187,6 +187,7 @@ public class TlsTest extends Served {
                 Permit permit = client.acquire(flow)) {
             server.kill();
             server.start();
+            Wait.until("again", () -> client.stats().get("connects").equals(2L));
             assertTrue(permit.keep());
         }
         assertEquals(0, server.nowCalls(flow));
