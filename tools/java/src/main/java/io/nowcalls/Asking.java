@@ -14,12 +14,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.PriorityQueue;
 import java.util.Set;
-import java.util.function.Function;
-import java.util.function.LongConsumer;
-import java.util.function.LongBinaryOperator;
-import java.util.function.LongSupplier;
 
 /**
  * The half of a session that asks calls, and makes outcomes of answers, refusals and silence.
@@ -50,33 +45,6 @@ abstract class Asking {
         }
     }
 
-    /** What a session gets from outside. Times are in microseconds. */
-    static final class Surroundings {
-        Function<Held, Permit> makePermit;
-        LongBinaryOperator uniform;
-        LongSupplier requestIds;
-        LongSupplier clock;
-        long instance; // Of hello; 0 for none.
-    }
-
-    private static final class Later implements Comparable<Later> {
-        final long at;
-        final long number;
-        final LongConsumer what;
-
-        Later(long at, long number, LongConsumer what) {
-            this.at = at;
-            this.number = number;
-            this.what = what;
-        }
-
-        @Override
-        public int compareTo(Later other) {
-            int byMoment = Long.compare(at, other.at);
-            return byMoment != 0 ? byMoment : Long.compare(number, other.number);
-        }
-    }
-
     private static final int RULES_ASKED_MAX = 64;
     private static final long RETRY_PAUSE_MIN = MS;
     private static final long RETRY_PAUSE = 10 * MS; // Doubled with each refusal.
@@ -96,6 +64,7 @@ abstract class Asking {
     final Contact contact;
     final CallTable calls = new CallTable();
     final HeldTokens held = new HeldTokens();
+    final Timers timers = new Timers();
     final Map<Count, Long> counts = new EnumMap<>(Count.class);
     List<Held> lost = new ArrayList<>();
     boolean closing;
@@ -109,8 +78,6 @@ abstract class Asking {
     long identifyMsgid; // Until it is answered: the server may yet say that it is wrong.
     long sessionsOnline = 1;
     private final Rules rules = new Rules();
-    private final PriorityQueue<Later> later = new PriorityQueue<>();
-    private long laterNumber;
     // The rules that are asked for, with the acquires that wait for them.
     private final Map<Object, List<AcquireCall>> rulesAsked = new HashMap<>();
 
@@ -365,7 +332,7 @@ abstract class Asking {
     private void settleAt(long at, Call call, boolean sleep, long now) {
         if (sleep && now < at && at <= call.deadline) {
             call.wakeAt = at;
-            doLater(at, then -> settlePassed(call, then));
+            timers.add(at, then -> settlePassed(call, then));
         } else {
             settlePassed(call, now);
         }
@@ -439,20 +406,6 @@ abstract class Asking {
         calls.settle(call, kept, failure);
     }
 
-    private void doLater(long at, LongConsumer what) {
-        later.add(new Later(at, ++laterNumber, what));
-    }
-
-    final long nextLater() {
-        return later.isEmpty() ? Moments.NEVER : later.peek().at;
-    }
-
-    final void runLater(long now) {
-        while (nextLater() <= now) {
-            later.remove().what.accept(now);
-        }
-    }
-
     // The client's half of rules.
 
     /** Asks for a rule that is not known or old. False: it is known, or too many are asked. */
@@ -520,7 +473,7 @@ abstract class Asking {
             return;
         }
         call.refusals++;
-        doLater(
+        timers.add(
                 after(now, pause),
                 then -> {
                     if (!call.done) {

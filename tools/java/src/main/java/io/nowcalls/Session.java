@@ -185,7 +185,7 @@ final class Session extends Asking {
         while ((overdue = calls.overdue(now)) != null) {
             giveUp(overdue, now, isReady() ? "the server did not answer in time" : whyOffline);
         }
-        runLater(now);
+        timers.run(now);
         lookAfterAll(now);
         if (state == State.GREETING && now >= greetingUntil()) {
             return noHello();
@@ -204,7 +204,7 @@ final class Session extends Asking {
 
     /** When to call tick, or to dial if there is no connection. */
     long wakeup() {
-        long at = Math.min(Math.min(calls.nextDeadline(), held.nextAt()), nextLater());
+        long at = Math.min(Math.min(calls.nextDeadline(), held.nextAt()), timers.nextAt());
         at = Math.min(at, held.contactUntil(contact));
         if (state == State.OFFLINE) {
             return Math.min(at, dialing.at);

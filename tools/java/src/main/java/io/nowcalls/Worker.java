@@ -70,7 +70,7 @@ final class Worker {
 
     Worker(Config config) {
         this.config = config;
-        Session.Surroundings outside = new Session.Surroundings();
+        Surroundings outside = new Surroundings();
         outside.makePermit = this::permitOf;
         outside.uniform = (low, high) -> ThreadLocalRandom.current().nextLong(low, high + 1);
         outside.requestIds = Worker::drawId;

@@ -170,7 +170,7 @@ public class IdentityTest extends Served {
     @Test
     public void aSecretDoesNotLeaveInTheClear() {
         Config config = Client.builder("a:1").environment(Map.of()).secret(SECRET).config();
-        Session.Surroundings outside = new Session.Surroundings();
+        Surroundings outside = new Surroundings();
         outside.uniform = (low, high) -> low;
         outside.clock = () -> 1;
         Session session = new Session(config, outside, 1);

@@ -5,15 +5,22 @@ import java.nio.file.Path;
 
 /** Where the files of the repository are. */
 final class Trees {
+    /** Of this source. */
+    static final Path HERE = above(Path.of("").toAbsolutePath());
+
+    /** That with the vectors: another one if NOWCALLS_ROOT says so. */
     static final Path ROOT = root();
 
     private Trees() {}
 
-    /** The directory above this one that has the vectors. */
     private static Path root() {
         String named = System.getenv("NOWCALLS_ROOT");
-        Path at = Path.of(named == null ? "" : named).toAbsolutePath();
-        while (at != null && !Files.isDirectory(at.resolve("data/golden/sessions"))) {
+        return named == null ? HERE : Path.of(named).toAbsolutePath();
+    }
+
+    private static Path above(Path directory) {
+        Path at = directory;
+        while (at != null && !Files.isDirectory(at.resolve("tools/java"))) {
             at = at.getParent();
         }
         return at;

@@ -109,7 +109,7 @@ public class VectorTest {
             config.exclusive = (Boolean) client.get("exclusive");
             Object secret = client.get("secret");
             config.secret = secret == null ? null : Secret.of((String) secret);
-            Session.Surroundings outside = new Session.Surroundings();
+            Surroundings outside = new Surroundings();
             outside.makePermit = held -> new Permit(held, null);
             outside.uniform = this::pause;
             List<Object> ids = new ArrayList<>((List<?>) script.get("request_ids"));
