@@ -68,7 +68,7 @@ public final class AllTests {
 
         @Override
         public void testFailure(Failure failure) {
-            System.out.println("FAILED: " + failure.getDescription() + "\n" + failure.getTrace());
+            System.out.println("FAILED: " + failure.getDescription() + "\n" + failure.getTrimmedTrace());
         }
 
         @Override

@@ -137,11 +137,11 @@ public class DocumentTest {
         assertPrints("First", "\\d+ of 10000 calls in progress");
         assertPrints("OnePermit", "token \\d+, fence \\d+\n\\d+ of 10000 calls in progress");
         assertPrints("Errors", "");
-        assertPrints("LongCall", "done");
+        assertPrints("LongCall", "step 0\nstep 1\nstep 2");
         assertPrints("Group", "2 permits");
         assertPrints("Rates", "\\d+ calls left in this window");
-        assertPrints("Futures", "\\d+ calls in progress");
-        assertPrints("Alone", "local: true, 1 of 3\n1");
+        assertPrints("Futures", "");
+        assertPrints("Alone", "1 of 3 by itself\n1");
         assertEquals(OUTPUTS.keySet().toString(), 8, OUTPUTS.size());
         assertEquals(0, server.nowCalls(1001L));
     }
