@@ -24,7 +24,7 @@ interface Pipe {
     /** Takes what it can of `from`. */
     void write(ByteBuffer from) throws IOException;
 
-    /** Whether it has bytes that the channel did not take. */
+    /** Whether the channel did not take all bytes. */
     boolean wantsWrite();
 
     void close();
@@ -32,6 +32,7 @@ interface Pipe {
     /** Without TLS. */
     final class Plain implements Pipe {
         private final SocketChannel channel;
+        private boolean isFull;
 
         Plain(SocketChannel channel) {
             this.channel = channel;
@@ -60,11 +61,12 @@ interface Pipe {
         @Override
         public void write(ByteBuffer from) throws IOException {
             channel.write(from);
+            isFull = from.hasRemaining();
         }
 
         @Override
         public boolean wantsWrite() {
-            return false;
+            return isFull;
         }
 
         @Override

@@ -6,17 +6,19 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLEngineResult;
+import javax.net.ssl.SSLEngineResult.HandshakeStatus;
 import javax.net.ssl.SSLException;
 
 /** A connection that speaks TLS. */
 final class TlsPipe implements Pipe {
     private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
+    private static final int OUTPUT_MAX = 256 * 1024; // Of what TLS itself has to say.
 
     private final SocketChannel channel;
     private final SSLEngine engine;
     private final Tls tls;
     private ByteBuffer input; // Of the network, to be read by the engine.
-    private final ByteBuffer output; // For the network, to be written.
+    private ByteBuffer output; // For the network, to be written.
     private boolean shaken;
     private boolean readsAhead;
 
@@ -42,17 +44,19 @@ final class TlsPipe implements Pipe {
             while (!shaken) {
                 switch (engine.getHandshakeStatus()) {
                     case NEED_WRAP:
-                        if (!wrap(NOTHING)) {
-                            return false;
-                        }
+                        wrap(NOTHING);
                         break;
                     case NEED_TASK:
                         runTasks();
                         break;
                     case NEED_UNWRAP:
                     case NEED_UNWRAP_AGAIN:
-                        if (unwrap(data) != SSLEngineResult.Status.OK) {
+                        SSLEngineResult.Status status = unwrap(data);
+                        if (status == SSLEngineResult.Status.BUFFER_UNDERFLOW) {
                             return false;
+                        }
+                        if (status == SSLEngineResult.Status.CLOSED) {
+                            throw new EOFException();
                         }
                         break;
                     default:
@@ -64,7 +68,7 @@ final class TlsPipe implements Pipe {
             throw error;
         }
         tls.check(engine);
-        return flush() || true;
+        return true;
     }
 
     @Override
@@ -95,10 +99,9 @@ final class TlsPipe implements Pipe {
 
     @Override
     public void write(ByteBuffer from) throws IOException {
-        while (flush() && from.hasRemaining()) {
-            if (!wrap(from)) {
-                return;
-            }
+        boolean goesOn = true;
+        while (goesOn && flush() && from.hasRemaining()) {
+            goesOn = wrap(from);
         }
     }
 
@@ -116,15 +119,17 @@ final class TlsPipe implements Pipe {
 
     /** What TLS itself has to say behind the handshake. */
     private void answer() throws IOException {
+        boolean isQuiet = engine.getHandshakeStatus() == HandshakeStatus.NOT_HANDSHAKING;
+        if (!isQuiet && !engine.getSession().getProtocol().equals("TLSv1.3")) {
+            throw new SSLException("it wants to shake hands again");
+        }
         while (true) {
             switch (engine.getHandshakeStatus()) {
                 case NEED_TASK:
                     runTasks();
                     break;
                 case NEED_WRAP:
-                    if (!wrap(NOTHING)) {
-                        return;
-                    }
+                    wrap(NOTHING);
                     break;
                 default:
                     return;
@@ -135,10 +140,9 @@ final class TlsPipe implements Pipe {
     /** Tells the peer of an end, if the channel takes it at once. */
     private void sayWhy() {
         try {
-            for (int i = 0; i < 4 && !engine.isOutboundDone() && wrap(NOTHING); i++) {
-                continue;
+            for (int i = 0; i < 4 && !engine.isOutboundDone(); i++) {
+                wrap(NOTHING);
             }
-            flush();
         } catch (IOException ignored) { // It is gone already.
             return;
         }
@@ -159,15 +163,22 @@ final class TlsPipe implements Pipe {
         return !output.hasRemaining();
     }
 
-    /** One record. False: the channel takes no more now, or the engine has ended. */
+    /** One record, behind those that the channel has not taken yet. False: not now. */
     private boolean wrap(ByteBuffer from) throws IOException {
-        if (!flush()) {
-            return false;
+        int size = engine.getSession().getPacketBufferSize();
+        output.compact();
+        if (output.remaining() < size) {
+            if (output.capacity() >= OUTPUT_MAX) {
+                throw new IOException("the server takes no bytes");
+            }
+            output = ByteBuffer.allocate(2 * output.capacity() + size).put(output.flip());
         }
-        output.clear();
         try {
             SSLEngineResult result = engine.wrap(from, output);
-            return result.getStatus() == SSLEngineResult.Status.OK;
+            if (result.getStatus() == SSLEngineResult.Status.CLOSED) {
+                throw new EOFException();
+            }
+            return result.bytesProduced() > 0;
         } finally {
             output.flip();
             flush();

@@ -313,8 +313,8 @@ final class Worker {
                 pipe.write(from);
                 output.sent(before - from.remaining());
             }
-            boolean isFull = !output.isEmpty() || pipe.wantsWrite();
-            int interest = SelectionKey.OP_READ | (isFull ? SelectionKey.OP_WRITE : 0);
+            int writes = pipe.wantsWrite() ? SelectionKey.OP_WRITE : 0;
+            int interest = SelectionKey.OP_READ | writes;
             SelectionKey key = pipe.channel().keyFor(selector);
             if (key.interestOps() != interest) {
                 key.interestOps(interest);
