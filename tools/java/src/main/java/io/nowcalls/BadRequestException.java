@@ -6,6 +6,7 @@ package io.nowcalls;
 public class BadRequestException extends NowcallsException {
     private static final long serialVersionUID = 1;
 
+    /** Of the protocol. */
     private final int code;
 
     BadRequestException(String message) {

@@ -60,7 +60,8 @@ public final class ClientBuilder {
     }
 
     /**
-     * What a call may take besides the wait of an acquire, connecting anew included. Without it: 5 s.
+     * What a call may take besides the wait of an acquire, connecting anew included. Without it: 5
+     * seconds.
      *
      * @param longest above zero, at most an hour
      * @return this

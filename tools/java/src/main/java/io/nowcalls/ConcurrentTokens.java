@@ -37,8 +37,8 @@ public final class ConcurrentTokens {
      * @param clientAddress of no meaning here: the client's session holds the token
      * @param ruleId the flowId of a rule
      * @param acquireCount the calls that it stands for
-     * @return OK with a token id; BLOCKED, TOO_MANY_REQUEST, NO_RULE_EXISTS, BAD_REQUEST; FAIL if no
-     *     server answers, or the thread is interrupted
+     * @return OK with a token id; BLOCKED, TOO_MANY_REQUEST, NO_RULE_EXISTS, BAD_REQUEST; FAIL if
+     *     no server answers, or the thread is interrupted
      */
     public TokenResult requestConcurrentToken(
             String clientAddress, Long ruleId, int acquireCount) {
@@ -66,8 +66,8 @@ public final class ConcurrentTokens {
      * Gives a token back.
      *
      * @param tokenId of a TokenResult
-     * @return RELEASE_OK; ALREADY_RELEASE if it had ended, or was never given out; FAIL if no server
-     *     answers in time: the client then releases it in the background
+     * @return RELEASE_OK; ALREADY_RELEASE if it had ended, or was never given out; FAIL if no
+     *     server answers in time: the client then releases it in the background
      */
     public TokenResult releaseConcurrentToken(Long tokenId) {
         Permit permit = tokenId == null ? null : permits.remove(tokenId);

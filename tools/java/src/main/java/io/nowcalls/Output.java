@@ -18,7 +18,8 @@ final class Output {
     void add(byte[] bytes) {
         if (data.length - end < bytes.length) {
             int size = end - begin;
-            byte[] to = data.length - size < bytes.length ? new byte[2 * (size + bytes.length)] : data;
+            boolean fits = data.length - size >= bytes.length;
+            byte[] to = fits ? data : new byte[2 * (size + bytes.length)];
             System.arraycopy(data, begin, to, 0, size);
             data = to;
             begin = 0;

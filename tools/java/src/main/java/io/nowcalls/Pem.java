@@ -75,8 +75,8 @@ final class Pem {
         }
         if (!found.group(1).isEmpty()) { // RSA or EC of their own.
             throw new BadRequestException(
-                    KEY + ": " + file + " is no PKCS #8 key; run: openssl pkcs8 -topk8 -nocrypt -in "
-                            + file + " -out NEW");
+                    KEY + ": " + file + " is no PKCS #8 key; run: openssl pkcs8 -topk8 -nocrypt"
+                            + " -in " + file + " -out NEW");
         }
         PrivateKey key = decode(found.group(2), file, certificate);
         if (!fits(key, leaf)) {

@@ -88,8 +88,8 @@ public final class Permit implements AutoCloseable {
     }
 
     /**
-     * Whether the token ended, and this client did not release it; or this client, by its own clock,
-     * cannot be sure of it any more. Once true it stays so.
+     * Whether the token ended, and this client did not release it; or this client, by its own
+     * clock, cannot be sure of it any more. Once true it stays so.
      *
      * @return whether it is lost
      */
@@ -133,8 +133,8 @@ public final class Permit implements AutoCloseable {
     }
 
     /**
-     * How long to sleep before the call; above zero only in a group with rates whose calls were told
-     * to wait, and that was not to sleep.
+     * How long to sleep before the call; above zero only in a group with rates whose calls were
+     * told to wait, and that was not to sleep.
      *
      * @return the time to sleep
      */

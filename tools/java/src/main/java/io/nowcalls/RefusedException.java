@@ -7,11 +7,22 @@ public class RefusedException extends NowcallsException {
     /** A Long or a String. */
     final transient Object flow;
 
+    /** The flow, as text. */
     private final String flowText;
+
+    /** Of the protocol. */
     private final int status;
+
+    /** A word of the protocol. */
     private final String refusedBy;
+
+    /** Calls in progress. */
     private final long nowCalls;
+
+    /** Their limit. */
     private final long level;
+
+    /** Of the fallback. */
     private final boolean local;
 
     RefusedException(

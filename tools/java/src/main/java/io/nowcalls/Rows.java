@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 
-/** The rows of a listing, page by page. A thread that is interrupted gets an UnavailableException. */
+/** The rows of a listing, page by page. An interrupted thread gets an UnavailableException. */
 final class Rows implements Iterator<Map<String, Object>> {
     private static final long PAGE_ROWS = 100;
 

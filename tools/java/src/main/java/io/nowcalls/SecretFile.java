@@ -60,7 +60,9 @@ final class SecretFile {
         } catch (UnsupportedOperationException | IllegalArgumentException noUnix) {
             return true;
         }
-        return isPrivate((Integer) of.get("mode"), (Integer) of.get("uid"), of.get("gid"), groups());
+        int mode = (Integer) of.get("mode");
+        int owner = (Integer) of.get("uid");
+        return isPrivate(mode, owner, of.get("gid"), groups());
     }
 
     static boolean isPrivate(int mode, int owner, Object group, List<String> ownGroups) {

@@ -13,12 +13,12 @@ import java.util.Map;
 /**
  * The protocol of one client, without sockets, threads or clocks.
  *
- * <p>Its owner dials when {@code dialing.at} has come, and sends what is in {@code output}. It tells
- * the session of the connection (connected, connectFailed, received, disconnected) and of time
- * (tick). {@code now} is in microseconds of a {@link Clock}. The session says hello, asks calls,
- * asks them again on the next connection, keeps permits, and learns which of them are lost. Before
- * hello, and without a wait for the answer, it shows its secret, if it has one. {@link Asking} has
- * the calls, and what becomes of their answers.
+ * <p>Its owner dials when {@code dialing.at} has come, and sends what is in {@code output}. It
+ * tells the session of the connection (connected, connectFailed, received, disconnected) and of
+ * time (tick). {@code now} is in microseconds of a {@link Clock}. The session says hello, asks
+ * calls, asks them again on the next connection, keeps permits, and learns which of them are lost.
+ * Before hello, and without a wait for the answer, it shows its secret, if it has one. {@link
+ * Asking} has the calls, and what becomes of their answers.
  *
  * <p>Thread: one. Outcomes are notified within its methods.
  */
@@ -97,7 +97,7 @@ final class Session extends Asking {
         return null;
     }
 
-    /** The server does not let the client's certificate in: connectFailed or disconnected follows. */
+    /** The server's TLS does not let the client in: connectFailed or disconnected follows. */
     void denied(long now, String reason) {
         deny(new PermissionDeniedException(reason, 0), now);
     }

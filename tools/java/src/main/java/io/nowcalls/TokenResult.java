@@ -1,6 +1,6 @@
 package io.nowcalls;
 
-/** The answer of {@link ConcurrentTokens}, with the getters and numbers of Sentinel's TokenResult. */
+/** The answer of {@link ConcurrentTokens}, with numbers of Sentinel's TokenResultStatus. */
 public final class TokenResult {
     private final int status;
     private final long tokenId;

@@ -14,8 +14,8 @@ import org.msgpack.core.MessagePacker;
 import org.msgpack.core.MessageUnpacker;
 
 /**
- * MessagePack values as Java has them: null, Boolean, Long, Double, String, List and Map; BigInteger
- * from 2^63 on.
+ * MessagePack values as Java has them: null, Boolean, Long, Double, String, List and Map. A
+ * BigInteger is one from 2^63 on.
  */
 final class Values {
     private static final MessagePack.UnpackerConfig STRICT =

@@ -1,6 +1,7 @@
 package io.nowcalls;
 
 import java.io.File;
+import java.net.URL;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -18,8 +19,8 @@ public final class AllTests {
     public static void main(String[] names) throws Exception {
         List<String> chosen = new ArrayList<>(List.of(names));
         if (chosen.isEmpty()) {
-            Path here =
-                    Path.of(AllTests.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+            URL where = AllTests.class.getProtectionDomain().getCodeSource().getLocation();
+            Path here = Path.of(where.toURI());
             for (File file : here.resolve("io/nowcalls").toFile().listFiles()) {
                 if (file.getName().endsWith("Test.class")) {
                     chosen.add(file.getName().replace(".class", ""));
@@ -68,7 +69,8 @@ public final class AllTests {
 
         @Override
         public void testFailure(Failure failure) {
-            System.out.println("FAILED: " + failure.getDescription() + "\n" + failure.getTrimmedTrace());
+            System.out.println("FAILED: " + failure.getDescription());
+            System.out.println(failure.getTrimmedTrace());
         }
 
         @Override

@@ -3,6 +3,7 @@ package io.nowcalls;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertTrue;
 
+import java.time.Duration;
 import java.util.Map;
 import org.junit.Test;
 
@@ -35,9 +36,10 @@ public class ConcurrentTokensTest extends Served {
         assertEquals(-4, tokens.requestConcurrentToken("", 1L, 0).getStatus());
         assertEquals(7, tokens.releaseConcurrentToken(null).getStatus());
         assertEquals(7, tokens.releaseConcurrentToken(5L).getStatus());
-        Client alone = open(settings("127.0.0.1:1").timeout(java.time.Duration.ofMillis(50)).build());
-        assertEquals(-1, new ConcurrentTokens(alone, new Options())
-                .requestConcurrentToken("", 1L, 1).getStatus());
+        Options hasty = new Options().timeout(Duration.ofMillis(50));
+        Client alone = open(settings("127.0.0.1:1").build());
+        ConcurrentTokens none = new ConcurrentTokens(alone, hasty);
+        assertEquals(-1, none.requestConcurrentToken("", 1L, 1).getStatus());
     }
 
     @Test

@@ -259,7 +259,8 @@ public class HostileTest extends Served {
     @Test
     public void theEndOfAValueIsFoundInPieces() throws Exception {
         List<Object> value = new ArrayList<>();
-        for (long number : new long[] {0, 127, 128, 255, 65535, 1L << 32, Long.MAX_VALUE, -1, -33}) {
+        long[] numbers = {0, 127, 128, 255, 65535, 1L << 32, Long.MAX_VALUE, -1, -33};
+        for (long number : numbers) {
             value.add(Map.of("n", number, "list", Arrays.asList(number, null, true, 0.5, 0.5f)));
         }
         value.add("x".repeat(31));

@@ -107,7 +107,8 @@ public class SettingsTest {
         assertBad("flow_id must be 1 to 1024 bytes, not 1026", () -> Item.of("é".repeat(513)));
         assertBad("flow_id must not have lone surrogates", () -> Item.of("a\udc00"));
         assertBad("count must be 1 to 2147483647, not 0", () -> Item.of(1).count(0));
-        assertBad("count must be 1 to 2147483647, not 2147483648", () -> Item.of(1).count(1L << 31));
+        long large = 1L << 31;
+        assertBad("count must be 1 to 2147483647, not " + large, () -> Item.of(1).count(large));
         assertBad("param must not be NaN", () -> Item.of(1).param(Double.NaN));
         assertBad(
                 "param must be an integer, a Double, Float, Boolean or String, not ArrayList",

@@ -272,15 +272,15 @@ public class VectorTest {
             boolean sleep = Boolean.TRUE.equals(step.get("sleep"));
             switch ((String) step.get("do")) {
                 case "acquire":
-                    Item asked = item(step.get("flow"), step.get("count"), step.get("param"), false);
+                    Object param = step.get("param");
+                    Item asked = item(step.get("flow"), step.get("count"), param, false);
                     long holdMs = number(step.get("hold_ms"));
                     return new AcquireCall(asked, wait, prioritized, holdMs);
                 case "acquire_all":
                     List<Item> items = new ArrayList<>();
                     for (Object one : (List<?>) step.get("items")) {
                         List<?> i = (List<?>) one;
-                        Object rate = i.get(3);
-                        boolean isRate = !Long.valueOf(0).equals(rate) && !Boolean.FALSE.equals(rate);
+                        boolean isRate = Long.valueOf(1).equals(i.get(3));
                         items.add(item(i.get(0), i.get(1), i.get(2), isRate));
                     }
                     return new AcquireAllCall(
