@@ -425,6 +425,7 @@ public final class Client implements AutoCloseable {
         Calls.Release call = new Calls.Release(held, outcome, leaves);
         Answer<Boolean> answer = new Answer<>(this, call, value -> (Boolean) value).listen(false);
         worker.release(call, config.timeout);
+        Reference.reachabilityFence(permit); // It was not dropped before.
         if (worker.isCurrent()) {
             return !held.isLost(); // A callback cannot wait here.
         }
@@ -439,6 +440,7 @@ public final class Client implements AutoCloseable {
         Calls.Release call = new Calls.Release(held, outcome, false);
         Answer<Boolean> answer = new Answer<>(this, call, value -> (Boolean) value).listen(true);
         worker.release(call, config.timeout);
+        Reference.reachabilityFence(permit);
         return answer;
     }
 

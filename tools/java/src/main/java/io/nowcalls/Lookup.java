@@ -22,7 +22,7 @@ final class Lookup {
                     find();
                     wake.run();
                 };
-        Thread thread = new Thread(finder, "nowcalls-name");
+        Thread thread = new Thread(null, finder, "nowcalls-name", 0, false);
         thread.setDaemon(true);
         thread.start();
     }

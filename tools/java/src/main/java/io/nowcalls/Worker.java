@@ -19,7 +19,6 @@ import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -82,7 +81,7 @@ final class Worker {
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
-        thread = new Thread(this::run, "nowcalls");
+        thread = new Thread(null, this::run, "nowcalls", 0, false); // Nothing of the caller's.
         thread.setDaemon(true);
     }
 
@@ -145,7 +144,7 @@ final class Worker {
     void execute(Runnable task) {
         try {
             config.executor.execute(task);
-        } catch (RejectedExecutionException ended) {
+        } catch (RuntimeException rejected) {
             task.run();
         }
     }

@@ -182,6 +182,23 @@ public class CancelTest extends Served {
         assertFalse(client.worker.thread.isAlive());
     }
 
+    @Test
+    public void closeWaitsForReleasesOnTheirWay() throws Exception {
+        long flow = load(100, Map.of());
+        Client client = client();
+        List<Permit> permits = new ArrayList<>();
+        for (int i = 0; i < 100; i++) {
+            permits.add(client.acquire(flow));
+        }
+        List<CompletableFuture<Boolean>> releases = new ArrayList<>();
+        permits.forEach(permit -> releases.add(permit.releaseAsync(Outcome.OK)));
+        client.close();
+        assertEquals(0, server.nowCalls(flow));
+        for (CompletableFuture<Boolean> release : releases) {
+            assertTrue(release.get(20, TimeUnit.SECONDS));
+        }
+    }
+
     private static long descriptors() {
         try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
             return open.count();

@@ -354,6 +354,36 @@ public class ClientTest extends Served {
     }
 
     @Test
+    public void aClientThatRejoinsHasTheTokensOfItsPredecessor() throws Exception {
+        long flow = load(1, Map.of());
+        ClientBuilder builder = settings(server.address()).clientId("worker").rejoin(true);
+        Client first = open(builder.build());
+        Permit permit = first.acquire(flow);
+        first.close();
+        try (Logged logged = new Logged()) {
+            Client second = open(builder.build());
+            second.ping();
+            assertTrue(logged.lines().toString(), logged.has(", 1 tokens"));
+        }
+        assertEquals(1, server.nowCalls(flow));
+        server.call("reclaim", permit.tokenId(), "a test");
+    }
+
+    @Test
+    public void anExecutorThatTakesNothingHoldsNobodyUp() throws Exception {
+        long flow = load(1, Map.of());
+        ClientBuilder builder =
+                settings(server.address())
+                        .executor(
+                                task -> {
+                                    throw new IllegalStateException("it is shut down");
+                                });
+        Client client = open(builder.build());
+        client.acquireAsync(Item.of(flow), new Options()).get(20, TimeUnit.SECONDS).close();
+        assertEquals(0, server.nowCalls(flow));
+    }
+
+    @Test
     public void anExclusiveClientIdIsNotShared() throws Exception {
         ClientBuilder builder = settings(server.address()).clientId("one").exclusive(true);
         Client first = open(builder.build());
