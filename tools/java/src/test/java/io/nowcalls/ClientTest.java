@@ -158,8 +158,9 @@ public class ClientTest extends Served {
         loadRule(rule);
         Client client = client();
         List<Object> values = List.of("a", 1, 2L, 0.5, true);
+        List<Permit> permits = new ArrayList<>(); // So that none is dropped.
         for (Object value : values) {
-            client.acquire(Item.of(77_301).param(value), new Options()); // Not released yet.
+            permits.add(client.acquire(Item.of(77_301).param(value), new Options()));
             Code again = () -> client.acquire(Item.of(77_301).param(value), new Options());
             assertEquals("param", thrown(RefusedException.class, again).refusedBy());
         }
@@ -167,6 +168,8 @@ public class ClientTest extends Served {
         List<Object> tokens = new ArrayList<>();
         client.tokens(Item.of(77_301), null).forEach(row -> tokens.add(row.get("param")));
         assertEquals(List.of("a", 1L, 2L, 0.5, true), tokens);
+        permits.forEach(Permit::close);
+        assertFalse(client.tokens(Item.of(77_301), null).iterator().hasNext());
     }
 
     @Test
@@ -265,6 +268,24 @@ public class ClientTest extends Served {
 
     private static void drop(Client client, long flow) throws InterruptedException {
         client.acquire(flow);
+    }
+
+    @Test
+    public void aLocalPermitThatIsDroppedGivesItsShareBack() throws Exception {
+        ClientBuilder builder = settings("127.0.0.1:1").fallback(FallbackMode.LOCAL);
+        Client client = open(builder.localLevel(7, 1).build());
+        drop(client, 7);
+        Wait.until(
+                "its share is free",
+                () -> {
+                    System.gc();
+                    try {
+                        client.acquire(7).close();
+                        return true;
+                    } catch (RefusedException | InterruptedException full) {
+                        return false;
+                    }
+                });
     }
 
     @Test
