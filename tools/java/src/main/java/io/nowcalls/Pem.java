@@ -14,11 +14,10 @@ import java.security.Signature;
 import java.security.cert.Certificate;
 import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
 import java.security.spec.PKCS8EncodedKeySpec;
-import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collection;
-import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -50,9 +49,9 @@ final class Pem {
         }
     }
 
-    static List<Certificate> chain(Path certificate, Path key) {
+    static X509Certificate[] chain(Path certificate, Path key) {
         try {
-            return new ArrayList<>(certificates(certificate));
+            return certificates(certificate).toArray(new X509Certificate[0]);
         } catch (BadRequestException error) {
             throw noPair(certificate, key, error.getMessage());
         }

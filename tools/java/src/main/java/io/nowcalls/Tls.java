@@ -18,7 +18,6 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import javax.net.ssl.KeyManager;
-import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLException;
@@ -153,27 +152,17 @@ final class Tls {
     }
 
     private KeyStore authorities() throws GeneralSecurityException, IOException {
-        KeyStore store = emptyStore();
+        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+        store.load(null, null);
         for (Certificate one : Pem.certificates(ca)) {
             store.setCertificateEntry("ca-" + store.size(), one);
         }
         return store;
     }
 
-    private KeyManager[] ownKeys() throws GeneralSecurityException, IOException {
-        KeyStore store = emptyStore();
-        Certificate[] chain = Pem.chain(certificate, key).toArray(new Certificate[0]);
-        store.setKeyEntry("client", Pem.key(key, chain[0], certificate), new char[0], chain);
-        KeyManagerFactory keys =
-                KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
-        keys.init(store, new char[0]);
-        return keys.getKeyManagers();
-    }
-
-    private static KeyStore emptyStore() throws GeneralSecurityException, IOException {
-        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
-        store.load(null, null);
-        return store;
+    private KeyManager[] ownKeys() {
+        X509Certificate[] chain = Pem.chain(certificate, key);
+        return new KeyManager[] {new OneKey(chain, Pem.key(key, chain[0], certificate))};
     }
 
     private static Object stamp(Path file) {
