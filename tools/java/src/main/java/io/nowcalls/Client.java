@@ -354,7 +354,7 @@ public final class Client implements AutoCloseable {
             return;
         }
         try {
-            worker.thread.join();
+            worker.done.await();
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }

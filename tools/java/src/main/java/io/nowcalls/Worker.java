@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -48,6 +49,7 @@ final class Worker {
     private static final long INSTANCE = drawId(); // Of the process.
 
     final Thread thread;
+    final CountDownLatch done = new CountDownLatch(1); // A join would pin a virtual thread.
     volatile boolean closed; // No more calls.
     volatile String ended; // Why; nothing runs on the thread any more.
     private final Config config;
@@ -163,7 +165,11 @@ final class Worker {
             reason = "the client's thread ended: " + error;
             session.loseAll(null, clock.getAsLong());
         }
-        end(reason);
+        try {
+            end(reason);
+        } finally {
+            done.countDown();
+        }
     }
 
     private void end(String reason) {

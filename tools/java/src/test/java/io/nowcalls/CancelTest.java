@@ -179,6 +179,7 @@ public class CancelTest extends Served {
             assertTrue(address + ": " + error, isExpected);
         }
         Wait.until("the future ends", future::isDone);
+        client.worker.thread.join(20_000);
         assertFalse(client.worker.thread.isAlive());
     }
 
