@@ -390,10 +390,16 @@ abstract class Asking {
             NowcallsException failure,
             long now) {
         Held token = call.held;
-        if (token.state == Held.State.HELD && held.find(token.tokenId) == token) {
+        if (token.state != Held.State.HELD || held.find(token.tokenId) != token) {
+            kept = null; // To its owner a token that is lost stays lost.
+        } else if (kept != null && call.sentAt < token.confirmedAt()) {
+            count(Count.KEPT); // Answers may cross: a later keep has told what holds.
+        } else {
             if (kept != null) {
                 token.confirm(kept.holdMs, call.sentAt);
-                held.changeTerms(token, kept.terms);
+                if (kept.terms != null) { // An older server tells none: those of before hold.
+                    held.changeTerms(token, kept.terms);
+                }
                 count(Count.KEPT);
             }
             if (kept == null && failure == null) {

@@ -87,8 +87,12 @@ final class Held {
     /** A grant or a keep that was sent at this moment was answered. */
     void confirm(long ms, long sentAt) {
         holdMs = ms;
-        confirmedAt = Math.max(confirmedAt, sentAt);
-        holdUntil = after(confirmedAt, span(ms));
+        confirmedAt = sentAt;
+        holdUntil = after(sentAt, span(ms));
+    }
+
+    long confirmedAt() {
+        return confirmedAt;
     }
 
     long contactUntil() {

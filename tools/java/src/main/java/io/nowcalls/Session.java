@@ -490,6 +490,7 @@ final class Session extends Asking {
         } else if (now >= token.releaseAt()) {
             lose(token, "resource_timeout", Held.State.RELEASING, now);
             submit(new Calls.Release(token, Outcome.TIMEOUT, false), now);
+            cancelStray(token, now);
         } else if (now >= token.keepAt && isReady()) {
             keep(token, now);
         } else {
