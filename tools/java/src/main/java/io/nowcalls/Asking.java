@@ -12,7 +12,6 @@ import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
@@ -29,20 +28,6 @@ abstract class Asking {
         GREETING,
         READY,
         STOPPED
-    }
-
-    /** What stats() counts beside the state. */
-    enum Count {
-        CONNECTS,
-        DISCONNECTS,
-        KEPT,
-        LOST,
-        CANCELLED,
-        ASKED_AGAIN;
-
-        String word() {
-            return name().toLowerCase(Locale.ROOT);
-        }
     }
 
     private static final int RULES_ASKED_MAX = 64;
@@ -390,26 +375,36 @@ abstract class Asking {
             NowcallsException failure,
             long now) {
         Held token = call.held;
-        if (token.state != Held.State.HELD || held.find(token.tokenId) != token) {
-            kept = null; // To its owner a token that is lost stays lost.
-        } else if (kept != null && call.sentAt < token.confirmedAt()) {
-            count(Count.KEPT); // Answers may cross: a later keep has told what holds.
-        } else {
-            if (kept != null) {
-                token.confirm(kept.holdMs, call.sentAt);
-                if (kept.terms != null) { // An older server tells none: those of before hold.
-                    held.changeTerms(token, kept.terms);
-                }
-                count(Count.KEPT);
-            }
-            if (kept == null && failure == null) {
-                lose(token, null, Held.State.ENDED, now);
-            } else {
-                token.planKeep(failure == null ? call.sentAt : now);
-                held.plan(token);
-            }
+        if (token.toldLost) {
+            kept = null; // To its owner it stays lost.
+        } else if (token.state == Held.State.HELD && held.find(token.tokenId) == token) {
+            keptHeld(call, kept, failure, now);
         }
         calls.settle(call, kept, failure);
+    }
+
+    private void keptHeld(
+            Calls.KeepCall call,
+            Calls.KeepCall.Kept kept,
+            NowcallsException failure,
+            long now) {
+        Held token = call.held;
+        if (kept == null && failure == null) {
+            lose(token, null, Held.State.ENDED, now);
+            return;
+        }
+        if (kept != null) {
+            count(Count.KEPT);
+            if (call.sentAt < token.confirmedAt()) {
+                return; // Answers may cross: a later keep has told what holds.
+            }
+            token.confirm(kept.holdMs, call.sentAt);
+            if (kept.terms != null) { // An older server tells none: those of before hold.
+                held.changeTerms(token, kept.terms);
+            }
+        }
+        token.planKeep(failure == null ? call.sentAt : now);
+        held.plan(token);
     }
 
     // The client's half of rules.

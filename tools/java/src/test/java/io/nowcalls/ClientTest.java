@@ -188,6 +188,7 @@ public class ClientTest extends Served {
                 client.acquireAllAsync(List.of(Item.of(flow)), WAITS)
                         .thenApply(
                                 permits -> {
+                                    assertFalse(client.worker.isCurrent());
                                     permits.get(0).close(); // It may block there.
                                     return permits.get(0);
                                 });

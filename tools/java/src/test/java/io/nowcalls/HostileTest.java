@@ -236,6 +236,8 @@ public class HostileTest extends Served {
                 NowcallsException.class,
                 "flows: the server's pages do not end",
                 () -> client.flows().forEach(row -> {}));
+        long asked = one.asked.stream().filter(method -> method.equals("flows")).count();
+        assertEquals(2, asked);
     }
 
     @Test
