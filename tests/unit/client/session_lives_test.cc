@@ -58,12 +58,13 @@ class Life {
   void TimePasses(int64_t until_ms) {
     const bool late = Chance(&prng_, 3);
     while (!late && script_.session().Wakeup() <= until_ms) {
-      if (!script_.moment().connected &&
-          script_.session().Wakeup() == script_.moment().dials_at_ms) {
-        script_.DialDue();
+      const int64_t due_ms = script_.session().Wakeup();
+      const bool on_time = due_ms >= script_.moment().now_ms;
+      if (!script_.moment().connected && due_ms == script_.moment().dials_at_ms) {
+        if (on_time) script_.DialDue();
         Chance(&prng_, 40) ? script_.DialFailed() : script_.Connected();
       } else {
-        script_.TickDue();
+        on_time ? script_.TickDue() : script_.Tick();
       }
       if (script_.moment().hangs_up) script_.Disconnected();
     }
@@ -220,8 +221,8 @@ class Life {
                           OneOf(&prng_, {1001, 77, 0}), 1, 1});
     }
     Json tokens = Json::array();
-    for (size_t i = 0; i < items.size(); ++i) {
-      const bool rate = items[i].size() > 3;
+    for (const Json& item : items) {
+      const bool rate = item.size() > 3;
       tokens.push_back(rate ? Json::array({0, 0, OneOf(&prng_, {0, 50, 500})}) : Token());
     }
     return Json::array({0, tokens, nullptr, 0, 0, 0});
