@@ -34,7 +34,8 @@ func SecretText(text string) Secret {
 	return Secret{source: func() (string, error) { return text, nil }}
 }
 
-// SecretFrom is a secret that a short function tells anew for each connection.
+// SecretFrom is a secret that a function tells anew for each connection. It must be short: the
+// connection waits for it, and so does Close.
 func SecretFrom(source func() (string, error)) Secret {
 	if source == nil {
 		return Secret{wrong: badRequest("secret must be a function, not nil")}

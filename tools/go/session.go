@@ -38,6 +38,7 @@ type session struct {
 	instance   uint64 // Of hello; 0 for none.
 	uniform    uniform
 	requestIDs func() uint64
+	readSecret func() (string, error)
 	rules      *ruleBook
 	fallback   *fallback
 	closing    bool
@@ -75,6 +76,7 @@ func newSession(
 	s := &session{config: c, uniform: u, instance: instance, requestIDs: ids, withOptions: true,
 		exchange: newExchange(), helloAt: now, sessionsOnline: 1, contact: newContact(now, clock),
 		calls: newCallTable(), rulesAsked: map[Flow][]*acquireCall{}, held: newHeldTokens()}
+	s.readSecret = c.secret.read
 	s.dialing = &dialing{at: now, addresses: c.addresses, uniform: u}
 	s.rules = newRuleBook()
 	s.fallback = newFallback(c.fallback, c.localLevels, s.rules)
@@ -369,7 +371,7 @@ func (s *session) identify(private bool) error {
 		return badRequest(plainSecret)
 	}
 	var err error
-	if s.shown, err = s.config.secret.read(); err != nil {
+	if s.shown, err = s.readSecret(); err != nil {
 		return err
 	}
 	s.identifyMsgid, err = s.exchange.request("identify", []any{s.shown})

@@ -234,6 +234,31 @@ func TestASecretFunctionThatFailsTellsNothingOfIt(t *testing.T) {
 	}
 }
 
+func TestASecretFunctionMayCallTheClientAndIsAskedForEachConnection(t *testing.T) {
+	peer := newScripted(t, func(peer net.Conn, msgid any, method string, params []any) {
+		if method == "identify" {
+			send(peer, 1, msgid, nil, []any{params[0], "client", "secret", nil})
+			return
+		}
+		send(peer, 1, msgid, nil, honest(method))
+	})
+	var client *Client
+	made, told := make(chan struct{}), make(chan string, 9)
+	client = newClient(t, Config{Address: peer.address, Secret: SecretFrom(func() (string, error) {
+		<-made
+		told <- client.Stats().Address
+		return secretWords, nil
+	})})
+	close(made)
+	for i := 1; i <= 2; i++ {
+		_, err := client.Ping(background, Timeout(patience))
+		check(t, err)
+		equal(t, "told", <-told, peer.address)
+		peer.cut()
+		soon(t, "it broke", func() bool { return client.Stats().Disconnects == uint64(i) })
+	}
+}
+
 type ends struct {
 	net.Conn
 	peer, own string

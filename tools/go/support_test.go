@@ -447,12 +447,17 @@ func serveScripted(
 
 func (s *scripted) close() {
 	s.listener.Close()
+	s.cut()
+	s.running.Wait()
+}
+
+// cut breaks all connections.
+func (s *scripted) cut() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, conn := range s.conns {
 		conn.Close()
 	}
-	s.mu.Unlock()
-	s.running.Wait()
 }
 
 func (s *scripted) serve() {

@@ -191,6 +191,12 @@ func (w *worker) close() {
 func (w *worker) dial(to address, timeout time.Duration) {
 	defer w.running.Done()
 	got, failure := dial(w.dials, to, timeout, w.config.tls)
+	var secret string
+	var secretErr error
+	private := failure == nil && (w.config.tls != nil || staysHere(got.raw))
+	if private && w.config.secret.source != nil {
+		secret, secretErr = w.config.secret.read() // A function of the program: not under mu.
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dialing = false
@@ -206,16 +212,16 @@ func (w *worker) dial(to address, timeout time.Duration) {
 		}
 		w.session.connectFailed(now(), failure.why)
 	default:
-		w.attach(got)
+		w.session.readSecret = func() (string, error) { return secret, secretErr }
+		w.attach(got, private)
 	}
 	w.afterwards()
 }
 
 // attach begins to use a connection. mu is held.
-func (w *worker) attach(got dialed) {
+func (w *worker) attach(got dialed, private bool) {
 	l := &link{got, make(chan struct{}, 1), make(chan struct{})}
 	w.link = l
-	private := w.config.tls != nil || staysHere(l.raw)
 	if refusal := w.session.connected(now(), private); refusal != "" {
 		w.detach(refusal)
 		return
