@@ -90,7 +90,10 @@ func (t *tlsFiles) config(host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		made.Certificates = []tls.Certificate{pair}
+		// Shown whatever authorities the server names: it may know the certificate otherwise.
+		made.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &pair, nil
+		}
 	}
 	return made, nil
 }
