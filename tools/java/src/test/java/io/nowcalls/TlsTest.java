@@ -10,6 +10,8 @@ import java.nio.file.StandardCopyOption;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
@@ -34,7 +36,7 @@ public class TlsTest extends Served {
 
     @AfterClass
     public static void removeAuthorities() throws Exception {
-        Authority.run(java.util.List.of("rm", "-r", dir.toString()));
+        Authority.run(List.of("rm", "-r", dir.toString()));
     }
 
     @Override
@@ -73,16 +75,27 @@ public class TlsTest extends Served {
             client.acquire(flow).close();
         }
         assertEquals(0, server.nowCalls(flow));
-        for (int i = 0; i < 300; i++) {
-            loadRule(ServerProcess.rule(90_000 + i, 1, Map.of()));
-            i += 99;
+    }
+
+    /** Some pages end with a record that TLS has read before the client asked for it. */
+    @Test
+    public void longAnswersAreReadToTheirEnd() throws Exception {
+        Client client = open(secured().build());
+        for (int padding = 280; padding <= 440; padding += 40) { // 64 KiB and more.
+            for (int part = 0; part < 2; part++) { // One message would be too long.
+                List<Map<String, Object>> rules = new ArrayList<>();
+                for (int i = 0; i < 50; i++) {
+                    long flow = 90_000 + 50 * part + i;
+                    Map<String, Object> rule = ServerProcess.rule(flow, 1, Map.of());
+                    rule.put("resource", "x".repeat(padding) + i);
+                    rules.add(rule);
+                }
+                server.load(namespace() + part, rules);
+            }
+            List<Object> rows = new ArrayList<>();
+            client.flows().forEach(rows::add);
+            assertEquals(100, rows.size());
         }
-        int rows = 0;
-        for (Map<String, Object> row : client.flows()) {
-            rows += row.isEmpty() ? 0 : 1;
-        }
-        assertTrue(rows >= 4);
-        client.close();
     }
 
     @Test
