@@ -24,7 +24,7 @@ public class CutOffTest extends Served {
             flow = load(1, config);
         }
         try (TcpProxy proxy = new TcpProxy(server.port());
-                Client holder = settings(proxy.address()).timeout(Duration.ofSeconds(1)).build();
+                Client holder = settings(proxy.address()).timeout(Duration.ofSeconds(2)).build();
                 Client next = settings(server.address()).build()) {
             Permit permit = holder.acquire(flow);
             cut.now(proxy, holder);
@@ -105,7 +105,7 @@ public class CutOffTest extends Served {
     public void anAcquireWhoseAnswerIsSwallowedLeavesNothing() throws Exception {
         long flow = load(1, Map.of());
         TcpProxy proxy = open(new TcpProxy(server.port()));
-        Client client = open(settings(proxy.address()).timeout(Duration.ofMillis(300)).build());
+        Client client = open(settings(proxy.address()).timeout(Duration.ofSeconds(1)).build());
         client.ping();
         proxy.answers = false;
         thrown(OutcomeUnknownException.class, () -> client.acquire(flow));
