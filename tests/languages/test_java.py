@@ -31,8 +31,10 @@ class JavaTest(Commands):
             self.compile(main, LIBRARY, "src/main/java/io/nowcalls/*.java", documented=True)
             self.compile(f"{out}/programs", main, "examples/*.java", "bench/*.java")
             self.compile(test, path, "src/test/java/io/nowcalls/*.java")
+            tests = os.environ.get("NOWCALLS_JAVA_TESTS", "").split()
             self.run_command(
-                *("java", "-cp", f"{test}:{path}", "io.nowcalls.AllTests"), NOWCALLS_ROOT=ROOT
+                *("java", "-cp", f"{test}:{path}", "io.nowcalls.AllTests", *tests),
+                NOWCALLS_ROOT=ROOT,
             )
 
 

@@ -75,6 +75,8 @@ TEST_CASE("vector: a message that no server sends ends the connection") {
       Json::array({1, 2, nullptr, Granted(Json::array({0}))}),  // No terms.
       Json::array({1, 2, "no", nullptr}),                       // No error.
       Json::array({2, "lost", Json::array({101})}),             // Half a notification.
+      // No request has msgid 0, and identify was not asked.
+      Json::array({1, 0, nullptr, Json::array({"checkout", "client", "secret", nullptr})}),
       Json::array({1, 2, Json::array({1, "MALFORMED", "because"}), nullptr}),
   };
   VectorScript script = Begin("a wrong message ends the connection");

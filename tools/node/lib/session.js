@@ -323,7 +323,9 @@ export class Session extends Asking {
     if (error !== null && array('an error', error, 3)[0] === MALFORMED) {
       return errorOf(error).message;
     }
-    if (msgid === this._identifyMsgid) return this.#identifyAnswered(error, result, now);
+    if (this._identifyMsgid !== 0 && msgid === this._identifyMsgid) {
+      return this.#identifyAnswered(error, result, now);
+    }
     if (this._state === GREETING && msgid === this.#helloMsgid) {
       return this.#helloAnswered(error, result, now);
     }

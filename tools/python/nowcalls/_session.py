@@ -311,7 +311,7 @@ class Session(Asking):
         _, msgid, error, result = message[:4]
         if error is not None and array("an error", error, 3)[0] == MALFORMED:
             return str(error_of(error))
-        if msgid == self._identify_msgid:
+        if self._identify_msgid and msgid == self._identify_msgid:
             return self._identify_answered(error, result, now)
         if self._state == GREETING and msgid == self._hello_msgid:
             return self._hello_answered(error, result, now)
