@@ -344,7 +344,8 @@ func TestCloseEndsAllCalls(t *testing.T) {
 	silent := newScripted(t, nothing)
 	hole := newProxy(t, s.server.address)
 	for name, address := range map[string]string{
-		"connected": s.server.address, "refused": "127.0.0.1:1", "greeting": silent.address, "black hole": hole.address, "no name": "nowhere.invalid:1"} {
+		"connected": s.server.address, "refused": "127.0.0.1:1", "greeting": silent.address,
+		"black hole": hole.address, "no name": "nowhere.invalid:1"} {
 		before := runtime.NumGoroutine()
 		client := s.client(Config{Address: address, Timeout: 400 * time.Millisecond})
 		if name == "black hole" {

@@ -142,7 +142,8 @@ func hostileCases() []hostileCase {
 		value := value
 		add("lost of "+name, "acquire", func(msgid any) []byte {
 			return encoded([]any{2, "lost", []any{5, value, "x"}},
-				[]any{2, "lost", []any{value, 5, "x"}}, []any{2, "lost", value}, []any{1, msgid, nil, honest("acquire")})
+				[]any{2, "lost", []any{value, 5, "x"}}, []any{2, "lost", value},
+				[]any{1, msgid, nil, honest("acquire")})
 		})
 	}
 	sort.Slice(cases, func(i, j int) bool { return cases[i].name < cases[j].name })

@@ -55,7 +55,8 @@ func TestANameWorksWhereverANumberDoes(t *testing.T) {
 	rate, err := client.Request(background, Name("search"))
 	check(t, err)
 	equal(t, "remaining", rate.Remaining, int64(8))
-	permits, err := client.AcquireAll(background, []Item{{Flow: name}, {Flow: Name("search"), Count: 2}})
+	items := []Item{{Flow: name}, {Flow: Name("search"), Count: 2}}
+	permits, err := client.AcquireAll(background, items)
 	check(t, err)
 	for _, permit := range permits {
 		release(t, permit)

@@ -63,8 +63,9 @@ func (a *authority) issue(names string, days int) (certificate, key string) {
 	check(a.T, os.WriteFile(extensions, []byte("subjectAltName="+names+"\n"), 0o600))
 	// A common name counts for nothing.
 	a.run("req", "-new", "-key", key, "-out", request, "-subj", "/CN=common.test")
-	a.run("x509", "-req", "-in", request, "-out", certificate, "-days", fmt.Sprint(days), "-CA", a.file,
-		"-CAkey", a.path("ca.key"), "-CAcreateserial", "-extfile", extensions)
+	a.run("x509", "-req", "-in", request, "-out", certificate,
+		"-days", fmt.Sprint(days), "-CA", a.file, "-CAkey", a.path("ca.key"),
+		"-CAcreateserial", "-extfile", extensions)
 	return certificate, key
 }
 
@@ -253,7 +254,8 @@ namespaces = ["mine"]
 secret_sha256 = ["%s"]
 `, hex.EncodeToString(digest[:])))
 	rules := filepath.Join(t.TempDir(), "rules.json")
-	check(t, os.WriteFile(rules, []byte(`[{"resource": "r", "grade": 0, "count": 1, "clusterMode": true,
+	check(t, os.WriteFile(rules, []byte(`[{"resource": "r", "grade": 0, "count": 1,
+		"clusterMode": true,
 		"clusterConfig": {"flowId": 1, "thresholdType": 1, "resourceTimeout": 30000}}]`), 0o600))
 	s, err := newServer("--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", ca.file,
 		"--tls-client", "optional", "--plain", "off", "--access", access, "--rules", "mine="+rules)

@@ -393,7 +393,8 @@ func shown(t *testing.T, data string) string {
 
 func playScript(t *testing.T, s script) {
 	p := newPlayer(t, s)
-	nothing := fields{"answers": []any{}, "lost": []any{}, "valid_until_ms": fields{}, "settled": false}
+	nothing := fields{
+		"answers": []any{}, "lost": []any{}, "valid_until_ms": fields{}, "settled": false}
 	for i, step := range s.Steps {
 		where := fmt.Sprintf("step %d: %s at %v ms", i, step["do"], step["at_ms"])
 		came := p.play(step)
