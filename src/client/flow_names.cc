@@ -25,7 +25,7 @@ class Registry {
   std::string_view Find(FlowId id) {
     const auto place = static_cast<uint64_t>(id.value) - static_cast<uint64_t>(INT64_MIN);
     const std::lock_guard lock(mutex_);
-    return place < names_.size() ? std::string_view(names_[place]) : std::string_view();
+    return place < names_.size() ? std::string_view{names_[place]} : std::string_view{};
   }
 
  private:
@@ -38,7 +38,7 @@ class Registry {
 
 // Never destroyed: threads may ask while the process ends.
 Registry& Names() {
-  static Registry* const names = new Registry;
+  static auto* const names = new Registry;
   return *names;
 }
 
