@@ -85,14 +85,14 @@ class IdentifyTest(unittest.TestCase):
             call = peer.acquire()
             self.assertEqual(call.done and call.error is None, fallback != "fail", fallback)
 
-    def test_a_call_that_a_full_server_refused_falls_back_no_more_once_it_is_not_let_in(self):
+    def test_a_prioritized_call_stays_refused_once_its_client_is_not_let_in(self):
         peer = Peer(secret=SECRET, fallback="pass")
         peer.session.connected(peer.now)
         peer.asked()
         peer.answer(IDENTITY, WELCOME)
         call = peer.submit(Acquire(111, 1, None, None, True))
         peer.asked()
-        peer.answer([-2, 0, 0, 0, 0, 0, "a later word"])
+        peer.answer([1, 0, 0, 2, 2, 0, "level"])
         self.assertEqual([method for method, _ in peer.asked()], ["rules_list"])
         peer.disconnect()
         peer.session.connected(peer.now)
