@@ -123,7 +123,7 @@ TEST_CASE("acquire refuses parameters of another form and names them") {
       {Json::array(), kErrorBadParams, "flow_id"},
       {Json::array({1}), kErrorBadParams, "count"},
       {{nullptr, 1}, kErrorBadParams, "flow_id"},
-      {{"1", 1}, kErrorBadParams, "flow_id"},
+      {{"", 1}, kErrorBadParams, "flow_id"},
       {{1.5, 1}, kErrorBadParams, "flow_id"},
       {{uint64_t{1} << 63, 1}, kErrorBadParams, "flow_id"},
       {{1, "1"}, kErrorBadParams, "count"},
