@@ -76,7 +76,7 @@ TEST_CASE("a rule of any kind without flowId gets the number of its name") {
 
 TEST_CASE("a rule without clusterConfig has the defaults of an empty one") {
   const auto both = [](const std::string& begin) {
-    const Rule without = RuleOf("{" + begin + R"(,"clusterMode":true})");
+    Rule without = RuleOf("{" + begin + R"(,"clusterMode":true})");
     const Rule empty = RuleOf("{" + begin + R"(,"clusterMode":true,"clusterConfig":{}})");
     CHECK(without == empty);
     return without;
