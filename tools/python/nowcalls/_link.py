@@ -215,7 +215,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, error: Optional[Exception]) -> None:
         if self._transport is not None:
-            if _tls.denies(error):  # TLS 1.3 tells it behind the handshake.
+            if error and _tls.denies(error):  # TLS 1.3 tells it behind the handshake.
                 self.session.denied(_clock.now(), _tls.why(error))
             ended = self.session.end_of_connection
             self._break(ended(_tls.why(error)) if error else ended())
