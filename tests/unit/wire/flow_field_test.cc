@@ -46,12 +46,13 @@ std::vector<std::string> OfEachMethod(const T& flow) {
   ParamList values;
   ValueRateParams by_value;
   RequestError error;
-  const bool decoded =
-      DecodeRequestParam(PackArray(flow, 1, std::vector<int>{5}), &by_value, &values, &error);
+  // What is decoded has views of the bytes.
+  const std::string value_bytes = PackArray(flow, 1, std::vector<int>{5});
+  const bool decoded = DecodeRequestParam(value_bytes, &by_value, &values, &error);
   AcquireAllParams all;
   RequestError of_all;
-  const bool all_decoded =
-      DecodeAcquireAll(PackArray(Raw{PackArray(Raw{PackArray(flow, 1)})}), &all, &of_all);
+  const std::string all_bytes = PackArray(Raw{PackArray(Raw{PackArray(flow, 1)})});
+  const bool all_decoded = DecodeAcquireAll(all_bytes, &all, &of_all);
   return {Decoded(DecodeAcquire, PackArray(flow, 1)),
           Decoded(DecodeRequest, PackArray(flow, 1)),
           FlowOf(decoded, by_value, error),
