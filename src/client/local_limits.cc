@@ -14,9 +14,9 @@ RefusedBy RefusedByRateOf(bool by_value) { return by_value ? RefusedBy::kParam :
 
 std::optional<std::optional<uint64_t>> LocalLimits::Share(Of of, FlowId flow, const Value& param,
                                                           uint64_t sessions) const {
-  // kFail: none; kPass: all pass. A configured level overrides the rule. Without one, kByRule lets
-  // a
-  // flow pass whose rule is unseen or has no fallbackToLocalWhenFail; kLocal fails an unseen one.
+  // kFail: none; kPass: all pass. A configured level overrides the rule. A flow without one, and
+  // whose rule is unseen or has no fallbackToLocalWhenFail, passes under kByRule; kLocal fails an
+  // unseen one.
   using Shared = std::optional<uint64_t>;
   if (mode_ == Fallback::kFail) return std::nullopt;
   if (mode_ == Fallback::kPass) return Shared();

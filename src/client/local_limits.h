@@ -62,7 +62,7 @@ class LocalLimits {
   void Uncount(FlowId flow, const Value& param, uint32_t count);
   Verdict Judge(uint64_t before, uint32_t count, std::optional<uint64_t> share);
 
-  bool counts() const { return mode_ == Fallback::kByRule || mode_ == Fallback::kLocal; }
+  bool counts() const { return mode_ != Fallback::kFail; }
 
   const Fallback mode_;
   const std::map<FlowId, uint64_t> levels_;

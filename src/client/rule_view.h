@@ -64,11 +64,8 @@ class RuleViews {
   bool IsStale(int64_t flow_id, int64_t now_ms) const;
   // Null: unseen or none.
   const RuleView* Find(int64_t flow_id, FlowKind kind) const;
-  // The parameter's kind, else the other.
   const RuleView* Find(FlowId flow, const Value& param) const {
-    const FlowKind kind = FlowKindIf(param.index() != 0);
-    const RuleView* const meant = Find(flow.value, kind);
-    return meant != nullptr ? meant : Find(flow.value, OtherThan(kind));
+    return Find(flow.value, FlowKindIf(param.index() != 0));
   }
 
  private:

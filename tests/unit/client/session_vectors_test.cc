@@ -364,6 +364,7 @@ TEST_CASE("vector: a value that was not seen before has the count of its rule") 
   script.Acquire("a", {.param = "new"}, FlowId(4001));
   script.Acquire("b", {.param = "new"}, FlowId(4001));
   script.Acquire("c", {.param = "newer"}, FlowId(4001));
+  script.Acquire("no rule without a value", {}, FlowId(4001));
   Check(script);
 }
 
@@ -395,6 +396,8 @@ TEST_CASE("vector: without a fallback calls wait for a server, until their time 
 TEST_CASE("vector: a server that is full is none") {
   VectorScript script = Begin("TOO_MANY_REQUEST falls back", Shop(Fallback::kPass));
   script.Connect();
+  script.Acquire("held");
+  script.Answer("acquire", Granted(Terms(0)));
   script.Acquire("a");
   script.Answer("acquire", Json::array({-2, 0, 0, 0, 0, 0, "token_limit"}));
   script.Request("r");
