@@ -252,7 +252,10 @@ std::string SetReader::MisspeltFlowId(const json& object) {
       return meant + " is missing; " + misspelling.Sentence();
     }
   }
-  return {};
+  const std::string stray = keys_.StrayFlowIdOf(recognised_.kind, object);
+  if (stray.empty()) return {};
+  return "clusterConfig.flowId is missing; " + Quoted(stray) +
+         " is not known: name it flowId, in clusterConfig, or leave it out";
 }
 
 // `rule` has the flow of an earlier rule of the set.
@@ -263,8 +266,10 @@ std::string SetReader::WhyTwice(const Rule& rule, bool numbered) const {
     return "clusterConfig.flowId appears twice in this set" + kind;
   }
   if (!numbered && first.resource == rule.resource) {
-    return "clusterConfig.flowId is missing in two rules of this resource" + kind +
-           "; give one of them a flowId, the number that clients ask with";
+    return "clusterConfig.flowId is missing, and an earlier rule of this resource has the number "
+           "of "
+           "its name" +
+           kind + "; give one of them a flowId, the number that clients ask with";
   }
   return "clusterConfig.flowId " + std::to_string(rule.flow_id.value) + " is also that of " +
          Quoted(first.resource) + kind +

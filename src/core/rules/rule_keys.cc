@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kClusterConfig[] = "clusterConfig";
+constexpr char kFlowId[] = "flowId";
 constexpr std::string_view kClusterPrefix = "clusterConfig.";
 
 std::vector<std::string> NamesIn(const json& object) {
@@ -79,10 +80,30 @@ RuleKeys::KindKeys RuleKeys::KeysOf(RuleKind kind) {
   return keys;
 }
 
-std::vector<RuleKeys::Misspelling> RuleKeys::FindIn(RuleKind kind, const json& rule) {
+void RuleKeys::Choose(RuleKind kind) {
   if (!IsSupported(kind)) kind = RuleKind::kFlow;
   kind_ = &kinds_[static_cast<size_t>(kind)];
   if (kind_->known[kOuter].empty()) *kind_ = KeysOf(kind);
+}
+
+std::string RuleKeys::StrayFlowIdOf(RuleKind kind, const json& rule) {
+  Choose(kind);
+  if (const json* cluster = ClusterConfigOf(rule)) {
+    for (const auto& entry : cluster->items()) {
+      const bool known = Contains(kind_->known[kCluster], entry.key());
+      if (!known && entry.value().is_number_integer()) return PathOf(kCluster, entry.key());
+    }
+  }
+  for (const auto& entry : rule.items()) {
+    if (entry.key() == kFlowId) return kFlowId;
+    const bool is_stray = entry.key() != kClusterConfig && entry.value().is_object();
+    if (is_stray && entry.value().contains(kFlowId)) return entry.key() + "." + kFlowId;
+  }
+  return {};
+}
+
+std::vector<RuleKeys::Misspelling> RuleKeys::FindIn(RuleKind kind, const json& rule) {
+  Choose(kind);
   std::vector<Misspelling> found;
   FindAt(kOuter, rule, rule, &found);
   if (const json* cluster = ClusterConfigOf(rule)) FindAt(kCluster, *cluster, rule, &found);

@@ -33,6 +33,10 @@ class RuleKeys {
 
   static constexpr size_t kJudgedMax = 100;
 
+  // Where a rule without flowId may have its number: a number under a key of clusterConfig that is
+  // not known, or a flowId elsewhere. As "clusterConfig.id"; empty: nowhere.
+  std::string StrayFlowIdOf(RuleKind kind, const nlohmann::json& rule);
+
  private:
   enum Level : size_t { kOuter, kCluster, kItem, kLevels };
   struct Key {
@@ -47,6 +51,7 @@ class RuleKeys {
   };
 
   static KindKeys KeysOf(RuleKind kind);
+  void Choose(RuleKind kind);  // Sets kind_.
   std::string PathOf(Level level, const std::string& name) const;
   void FindAt(Level level, const nlohmann::json& object, const nlohmann::json& rule,
               std::vector<Misspelling>* found);

@@ -8,6 +8,7 @@
 
 #include "core/rules/rule_check.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/rule_keys.h"
 #include "core/rules/rule_set.h"
 #include "unit/core/rule_parsing.h"
 
@@ -92,8 +93,9 @@ TEST_CASE("without a namespace a rule without flowId has no number, and is one o
   CHECK(parsed->rules[0].flow_id == FlowId{});
   CHECK(parsed->rules[1].flow_id == FlowId{});
   CHECK(Outcome("[" + PlainRule("a", "") + "," + PlainRule("a", "{}") + "]") ==
-        "rule 2 (resource \"a\"): clusterConfig.flowId is missing in two rules of this resource; "
-        "give one of them a flowId, the number that clients ask with");
+        "rule 2 (resource \"a\"): clusterConfig.flowId is missing, and an earlier rule of this "
+        "resource has the number of its name; give one of them a flowId, the number that clients "
+        "ask with");
 }
 
 TEST_CASE("two rules of one kind and resource need numbers, two of two kinds do not") {
@@ -104,9 +106,9 @@ TEST_CASE("two rules of one kind and resource need numbers, two of two kinds do 
   CHECK(LoadedInShop("[" + plain + "," + PlainRule("checkout", R"({"flowId":8})") + "]") ==
         "loaded 2");
   CHECK(LoadedInShop("[" + by_value + "," + plain + "," + by_value + "]") ==
-        "rule 3 (resource \"checkout\"): clusterConfig.flowId is missing in two rules of this "
-        "resource, in two rules by value; give one of them a flowId, the number that clients ask "
-        "with");
+        "rule 3 (resource \"checkout\"): clusterConfig.flowId is missing, and an earlier rule of "
+        "this resource has the number of its name, in two rules by value; give one of them a "
+        "flowId, the number that clients ask with");
 }
 
 TEST_CASE("a number of a name that another rule has refuses the set, with both resources") {
@@ -133,6 +135,32 @@ TEST_CASE("a slip in the key of a flowId does not give the rule another number")
             R"([{"resource":"a","count":1,"clusterMode":true,"clusterconfig":{"flowId":7}}])")
             .ends_with("clusterConfig is missing; 'clusterconfig' is not known and is ignored; did "
                        "you mean clusterConfig?"));
+}
+
+TEST_CASE("a number under another key is not taken for a rule without flowId") {
+  const std::string begin = R"([{"resource":"a","count":1,"clusterMode":true,)";
+  const auto refused = [&](const std::string& rest, const std::string& stray) {
+    CAPTURE(rest);
+    CHECK(LoadedInShop(begin + rest + "}]") ==
+          "rule 1 (resource \"a\"): clusterConfig.flowId is missing; '" + stray +
+              "' is not known: name it flowId, in clusterConfig, or leave it out");
+  };
+  for (const std::string key : {"id", "ruleId", "fid", "clusterFlowId"}) {
+    refused("\"clusterConfig\":{\"" + key + "\":7}", "clusterConfig." + key);
+  }
+  for (const std::string key : {"config", "cluster", "clusterCfg"}) {
+    refused("\"" + key + "\":{\"flowId\":7}", key + ".flowId");
+  }
+  // However many other keys were judged before.
+  std::string many = "[";
+  for (size_t i = 0; i < RuleKeys::kJudgedMax; ++i) {
+    many += PlainRule("r" + std::to_string(i), R"({"note)" + std::to_string(i) + R"(":"x"})") + ",";
+  }
+  CHECK(LoadedInShop(many + PlainRule("a", R"({"flow_id":7})") + "]").find("flow_id") !=
+        std::string::npos);
+  for (const std::string note : {R"("labels":{"team":7})", R"("clusterConfig":{"note":"7"})"}) {
+    CHECK(LoadedInShop(begin + note + "}]") == "loaded 1");
+  }
 }
 
 TEST_CASE("a rule without flowId needs a resource, and one of the ledger a flowId") {
