@@ -83,9 +83,23 @@ std::vector<FlowSlot> SomeIn(const FlowTable& flows, NamespaceSlot space,
   return slots;
 }
 
+// The flow of this name in which the request has a token; kNoFlow: it has none.
+FlowSlot FlowOfRequest(const Call& call, const core::FlowName& name, uint64_t request_id) {
+  FlowSlot found = core::kNoFlow;
+  if (request_id == 0 || call.connection->session == core::kNoSession) return found;
+  const core::Books& books = call.core()->books();
+  books.tokens().ForEachOfRequest(call.connection->session, request_id, [&](core::TokenSlot token) {
+    const FlowSlot slot = books.tokens().at(token).flow_slot;
+    const core::Flow& flow = books.flows().at(slot);
+    if (flow.key().kind == name.kind && flow.rule->resource == name.resource) found = slot;
+  });
+  return found;
+}
+
 }  // namespace
 
-std::vector<FlowSlot> FindInSight(const Call& call, const core::FlowName& name) {
+std::vector<FlowSlot> FindInSight(const Call& call, const core::FlowName& name,
+                                  NamespaceSlot space) {
   const FlowTable& flows = call.core()->flows();
   const core::Sight sight = SightOf(*call.connection);
   std::vector<FlowSlot> found;
@@ -94,23 +108,30 @@ std::vector<FlowSlot> FindInSight(const Call& call, const core::FlowName& name) 
     if (sight.Has(flows, slot)) found.push_back(slot);
     return found.size() <= kShownMax;
   };
-  if (call.connection->session == core::kNoSession) {
+  const bool has_session = call.connection->session != core::kNoSession;
+  if (space == core::kNoNamespace && has_session) space = SpaceOf(call);
+  if (space == core::kNoNamespace) {
     ForEachNamed(flows, name, visit);
   } else {
-    ForEachNamed(flows, SpaceOf(call), name, visit);
+    ForEachNamed(flows, space, name, visit);
   }
   return found;
 }
 
-bool ResolveName(const Call& call, std::string_view name, FlowKind kind, int64_t* flow_id) {
+bool ResolveName(const Call& call, const core::FlowName& asked, uint64_t request_id,
+                 int64_t* flow_id) {
+  const auto [name, kind, _] = asked;
   const FlowTable& flows = call.core()->flows();
   const NamespaceSlot space = SpaceOf(call);
   const std::string_view name_space =
       space == core::kNoNamespace ? kDefaultNamespace : flows.name_space(space).name;
   if (!MayReach(call, name_space)) return false;
+  if (const FlowSlot slot = FlowOfRequest(call, asked, request_id); slot != core::kNoFlow) {
+    *flow_id = flows.at(slot).id.value;
+    return true;
+  }
   // The first of these decides: a rule in force; one of the other kind, or a removed one with
   // tokens out, for which the core has its answers; none.
-  const core::FlowName asked{name, kind};
   for (const core::FlowName& wanted :
        {asked, core::FlowName{name, OtherThan(kind)}, core::FlowName{name, kind, true}}) {
     if (space == core::kNoNamespace) break;
@@ -139,9 +160,11 @@ bool ResolveChoice(const Call& call, std::string_view name, FlowChoice* choice) 
   }
   if (slots.empty()) {
     // The record that removed the rule may be on its way.
-    ReplyErrorAfterCommit(call, {wire::ErrorCode::kBadParams,
-                                 std::string(wire::MethodName(call.request.method)) + ": flow_id " +
-                                     Quoted(name) + " has neither a rule nor tokens"});
+    ReplyErrorAfterCommit(
+        call, {wire::ErrorCode::kBadParams,
+               std::string(wire::MethodName(call.request.method)) + ": flow_id " + Quoted(name) +
+                   (choice->kind == FlowKind::kValue ? " by value" : "") +
+                   " has neither a rule nor tokens"});
     return false;
   }
   const FlowKey first = flows.at(slots.front()).key();

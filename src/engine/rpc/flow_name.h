@@ -18,22 +18,26 @@ namespace nowcalls::engine::rpc {
 
 // Of a client's request. Without a rule of the name, *flow_id becomes one for which the core
 // answers as for a number without a rule. False: several rules have the name, or the principal may
-// not reach the namespace; the call was answered so.
-bool ResolveName(const Call& call, std::string_view name, FlowKind kind, int64_t* flow_id);
+// not reach the namespace; the call was answered so. The repeat of a request with tokens means
+// their flow, though the name may have another rule by now. `request_id` 0: none.
+bool ResolveName(const Call& call, const core::FlowName& name, uint64_t request_id,
+                 int64_t* flow_id);
 
 // `Params` has flow_id and flow_name.
 template <typename Params>
-bool ResolveFlow(const Call& call, FlowKind kind, Params* params) {
+bool ResolveFlow(const Call& call, FlowKind kind, Params* params, uint64_t request_id = 0) {
   if (params->flow_name.empty()) return true;
-  return ResolveName(call, params->flow_name, kind, &params->flow_id);
+  return ResolveName(call, {params->flow_name, kind}, request_id, &params->flow_id);
 }
 
 // Of an administrator's request. Without a kind, all kinds that have the name. Also finds removed
 // rules with tokens out. False: none or several numbers have the name; the call was answered so.
 bool ResolveChoice(const Call& call, std::string_view name, FlowChoice* choice);
 
-// The first flows of the name that are in sight; more than an error would name.
-std::vector<core::FlowSlot> FindInSight(const Call& call, const core::FlowName& name);
+// The first flows of the name that are in sight; more than an error would name. Without `space`: in
+// that of the session, or in all.
+std::vector<core::FlowSlot> FindInSight(const Call& call, const core::FlowName& name,
+                                        core::NamespaceSlot space = core::kNoNamespace);
 
 }  // namespace nowcalls::engine::rpc
 

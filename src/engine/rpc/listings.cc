@@ -66,10 +66,13 @@ std::vector<core::FlowSlot> FindFlows(const Call& call, std::string_view name, F
 
 // The flows that the request names, of both kinds, perhaps out of sight.
 std::vector<core::FlowSlot> FlowsOf(const Call& call, const wire::RulesListParams& params) {
-  if (params.flow_name.empty()) return FindAll(call.core()->flows(), FlowId{*params.flow_id});
+  const core::FlowTable& flows = call.core()->flows();
+  if (params.flow_name.empty()) return FindAll(flows, FlowId{*params.flow_id});
+  const core::NamespaceSlot space =
+      params.name_space.has_value() ? flows.FindNamespace(*params.name_space) : core::kNoNamespace;
   std::vector<core::FlowSlot> slots;
   for (const FlowKind kind : kFlowKinds) {
-    const auto found = FindInSight(call, {.resource = params.flow_name, .kind = kind});
+    const auto found = FindInSight(call, {.resource = params.flow_name, .kind = kind}, space);
     slots.insert(slots.end(), found.begin(), found.end());
   }
   return slots;
@@ -118,7 +121,9 @@ void RulesList(const Call& call) {
     return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
   };
   if (params.flow_id.has_value() || !params.flow_name.empty()) {
-    for (const core::FlowSlot slot : FlowsOf(call, params)) add_row(slot);
+    for (const core::FlowSlot slot : FlowsOf(call, params)) {
+      call.core()->books().looks() += add_row(slot);
+    }
     return wire::EncodeRulesPage(call.request.msgid, rows, 0, call.AfterCommit());
   }
   const uint64_t next = FillFlowPage(call, params.page, &rows, add_row);
@@ -157,7 +162,9 @@ void Params(const Call& call) {
   wire::ValuesParams params;
   wire::RequestError error;
   if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
-  const auto slots = FindFlows(call, params.flow_name, FlowId{params.flow_id});
+  FlowChoice choice(FlowId{params.flow_id});
+  if (!params.flow_name.empty()) choice.kind = FlowKind::kValue;
+  const auto slots = FindFlows(call, params.flow_name, choice);
   if (slots.empty()) return;
   const core::FlowSlot slot = slots.back();  // The flow by value, or the only one.
   const std::vector<core::ValueUse> top =

@@ -35,7 +35,8 @@ bool ResolveAll(const Call& call, wire::AcquireAllParams* params) {
   for (wire::AcquireAllParams::Item& item : params->items) {
     if (item.flow_name.empty()) continue;
     named = true;
-    if (!ResolveFlow(call, FlowKindIf(item.param.has_value()), &item)) return false;
+    const FlowKind kind = FlowKindIf(item.param.has_value());
+    if (!ResolveFlow(call, kind, &item, params->request_id)) return false;
     item.flow_name = {};
   }
   wire::RequestError error;
@@ -129,8 +130,8 @@ void Acquire(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeAcquire(call.request.params, &params, &error)) return ReplyError(call, error);
   const FlowKind kind = FlowKindIf(params.param.has_value());
-  if (!ResolveFlow(call, kind, &params) || !MayReach(call, FlowKey{FlowId{params.flow_id}, kind}) ||
-      !HasSession(call)) {
+  if (!ResolveFlow(call, kind, &params, params.request_id) ||
+      !MayReach(call, FlowKey{FlowId{params.flow_id}, kind}) || !HasSession(call)) {
     return;
   }
   core::AcquireRequest request{.flow = FlowId{params.flow_id},

@@ -140,6 +140,29 @@ TEST_CASE("a name of a removed rule finds it for a repeated request id") {
   CHECK(s.Flow(shop, "checkout") == "7 flow");
 }
 
+TEST_CASE("a repeated request by name finds its tokens, though the rule has another number") {
+  NamedServer s;
+  s.Load("shop", {{.flow = 7, .resource = "checkout"}, {.flow = 8, .resource = "search"}});
+  const ConnectionId shop = s.Client("shop");
+  const wire::AcquireParams one{.count = 1, .request_id = 99, .flow_name = "checkout"};
+  const wire::AcquireAllParams group{
+      .items = {{.count = 1, .flow_name = "search"}, {.flow_id = 7, .count = 1}},
+      .request_id = 100};
+  const auto ask_group = [&] {
+    const EngineReply reply =
+        s.Call(shop, [&](OutputBuffer* out) { wire::EncodeAcquireAllRequest(1, group, out); });
+    return wire::DecodeAcquireAllReply(reply.result)->tokens.at(0).token_id;
+  };
+  const uint64_t token = s.Ask(shop, one).acquire().token_id;
+  const uint64_t first_of_group = ask_group();
+  s.Load("shop", {{.flow = 70, .resource = "checkout"}, {.flow = 80, .resource = "search"}});
+  CHECK(s.Ask(shop, one).acquire().token_id == token);
+  CHECK(ask_group() == first_of_group);
+  // Another request is of the rule in force.
+  CHECK(s.Ask(shop, {.count = 1, .request_id = 101, .flow_name = "checkout"}).acquire().token_id !=
+        token);
+}
+
 TEST_CASE("a name of two rules of one kind is refused with both numbers") {
   NamedServer s;
   s.Load("shop", {{.flow = 8, .resource = "checkout"},
@@ -212,7 +235,9 @@ TEST_CASE("a name of one kind does not mean the other kind of its number") {
 
 TEST_CASE("listings and acts take names") {
   NamedServer s;
-  s.Load("shop", {{.count = 5, .resource = "checkout"}, {.flow = 8, .resource = "search"}});
+  s.Load("shop", {{.count = 5, .resource = "checkout"},
+                  {.flow = 8, .resource = "search"},
+                  {.flow = 8, .param = core::ParamRule{}, .resource = "pay"}});
   const ConnectionId shop = s.Client("shop");
   for (int i = 0; i < 2; ++i) CHECK(s.Acquire(shop, "checkout").starts_with("OK"));
   s.Acquire(shop, "search");
@@ -237,6 +262,19 @@ TEST_CASE("listings and acts take names") {
     wire::EncodeReclaimFlowRequest(1, {.reason = "r", .flow_name = "checkout"}, out);
   });
   CHECK(wire::DecodeReclaimedReply(reclaimed.result)->reclaimed == 2);
+  // Only a rule by value has values: that of "pay" has the number of "search".
+  const auto values = [&](std::string_view name) {
+    return s
+        .Call(admin,
+              [&](OutputBuffer* out) {
+                wire::EncodeParamsRequest(1, {.limit = 10, .flow_name = name}, out);
+              })
+        .ErrorText();
+  };
+  CHECK(values("pay") == "ok");
+  CHECK(values("search") ==
+        "BAD_PARAMS: params: flow_id 'search' by value has neither a rule nor "
+        "tokens");
   const EngineReply waiters = s.Call(admin, [&](OutputBuffer* out) {
     wire::EncodeWaitersRequest(1, {.limit = 10, .flow_name = "checkout"}, out);
   });
@@ -276,6 +314,7 @@ TEST_CASE("rules_list has the rules of one flow, by number or by name") {
   CHECK(listed(admin, {.name_space = {}, .page = {.limit = 2}, .flow_name = "checkout"}) ==
         "7/flow 9/flow 8/value");
   CHECK(listed(admin, {.name_space = "bank", .page = {}, .flow_name = "checkout"}) == "9/flow");
+  CHECK(listed(shop, {.name_space = "bank", .page = {}, .flow_name = "checkout"}) == "9/flow");
   CHECK(listed(admin, {.name_space = {}, .page = {}, .flow_id = 8}) == "8/flow 8/value");
   CHECK(listed(admin, {.name_space = {}, .page = {}, .flow_id = 99}).empty());
   CHECK(listed(admin, {.name_space = {}, .page = {}, .flow_name = "none"}).empty());
