@@ -93,7 +93,7 @@ Result<FlowChoice> LiveSource::FindFlow(const std::string& resource,
   if (!flow.ok()) {
     const std::string& why = flow.status().message();
     if (why.starts_with("BAD_PARAMS: ") && why.ends_with(kNoRuleAndTokens)) {
-      return NoSuchFlow(resource);
+      return NoSuchFlow(resource, kind);
     }
     return flow.status();
   }

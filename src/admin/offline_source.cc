@@ -250,7 +250,7 @@ Result<FlowChoice> OfflineSource::FindFlow(const std::string& resource,
     }
     if (!found.empty()) break;
   }
-  if (found.empty()) return NoSuchFlow(resource);
+  if (found.empty()) return NoSuchFlow(resource, kind);
   if (found.front()->flow_id != found.back()->flow_id) return SeveralFlows(resource, found);
   FlowChoice choice{FlowId{found.front()->flow_id}};
   if (found.size() == 1) choice.kind = wire::KeyOf(*found.front()).kind;

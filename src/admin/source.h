@@ -37,8 +37,9 @@ inline Status NoSuchFlow(const FlowChoice& choice) {
 inline constexpr std::string_view kNoRuleAndTokens = " has neither a rule nor tokens";
 
 // kNotFound.
-inline Status NoSuchFlow(const std::string& resource) {
-  return Status::NotFound("flow " + Quoted(resource) + std::string(kNoRuleAndTokens));
+inline Status NoSuchFlow(const std::string& resource, const std::optional<FlowKind>& kind) {
+  const char* const by_value = kind == FlowKind::kValue ? " by value" : "";
+  return Status::NotFound("flow " + Quoted(resource) + by_value + std::string(kNoRuleAndTokens));
 }
 
 // Of tokens; flows and waiters, by the fields that they have.

@@ -446,7 +446,8 @@ TEST_CASE("a flow is found by its resource, a rule in force before a removed one
            (choice->kind.has_value() ? " " + std::string(FlowKindName(*choice->kind)) : "");
   };
   CHECK(found("checkout") == "7 flow");
-  CHECK(found("checkout", FlowKind::kValue) == "flow 'checkout' has neither a rule nor tokens");
+  CHECK(found("checkout", FlowKind::kValue) ==
+        "flow 'checkout' by value has neither a rule nor tokens");
   CHECK(found("chat") == "8 value");
   CHECK(found("both") == "9");
   CHECK(found("both", FlowKind::kValue) == "9 value");
