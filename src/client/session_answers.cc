@@ -98,12 +98,11 @@ FlowId FlowOfRefusal(const AcquireCall& call, int64_t flow_id) {
   return flow_id == 0 ? number : named.value_or(number);
 }
 
-// Of the first demand for the flow that refused.
-const Value& ParamOfRefused(const AcquireCall& call) {
-  const auto demand =
-      std::find_if(call.demands.begin(), call.demands.end(),
-                   [&](const FlowDemand& d) { return d.flow == call.refusal->flow; });
-  return demand == call.demands.end() ? call.demands.front().param : demand->param;
+// Whether a demand for the flow that refused is by value.
+FlowKind KindOfRefused(const AcquireCall& call) {
+  return FlowKindIf(std::any_of(call.demands.begin(), call.demands.end(), [&](const FlowDemand& d) {
+    return d.flow == call.refusal->flow && d.param.index() != 0;
+  }));
 }
 
 }  // namespace
@@ -233,7 +232,7 @@ void ClientSession::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t n
     await_rule_[flow].push_back(call);
     return;
   }
-  const RuleView* const rule = rules_.Find(FlowId{flow}, ParamOfRefused(*call));
+  const RuleView* const rule = rules_.Find(flow, KindOfRefused(*call));
   const auto strategy = rule == nullptr ? RuleView::Refused::kFail : rule->acquire_refuse;
   const bool once = strategy == RuleView::Refused::kOnceMore && call->refusals == 0;
   const int64_t pause_ms = prng_.Between(1, kPauseMs << std::min(call->refusals, kDoublingsMax));
