@@ -131,6 +131,25 @@ TEST_CASE("vector: contact bounds validity, and pings renew it") {
   Check(script);
 }
 
+TEST_CASE("vector: a grant with no time left ends by the client's own clock") {
+  VectorScript script = Begin("a grant with no time left");
+  script.Connect();
+  // A grant with little left is asked for again, and taken with little left then.
+  const std::pair<const char*, Json> grants[] = {
+      {"of 0 ms", Granted(Terms(0), 101, 0)},
+      {"of 1 ms", Granted(Terms(0), 102, 1)},
+      {"offline at once", Granted(Terms(0, 0), 103)},
+      {"offline after 1 ms", Granted(Terms(0, 1), 104)},
+  };
+  for (const auto& [permit, grant] : grants) {
+    script.Acquire(permit);
+    script.Answer("acquire", grant);
+    script.Answer("acquire", grant);
+    script.Tick();
+  }
+  Check(script);
+}
+
 TEST_CASE("vector: any answer is contact, as of when it was asked") {
   VectorScript script = Begin("any answer is contact");
   script.Connect();
