@@ -40,7 +40,7 @@ func New(settings Config) (*Client, error) {
 	draw := func(low, high time.Duration) time.Duration {
 		return low + time.Duration(source.Int63n(int64(high-low)+1))
 	}
-	return &Client{checked, newWorker(checked, instance, draw)}, nil
+	return &Client{checked, newWorker(checked, instance, draw, now)}, nil
 }
 
 // Close ends the client. It waits up to the timeout for releases on their way to a connected

@@ -97,7 +97,7 @@ func (p *Permit) ValidFor() (left time.Duration) {
 		case p.held.local:
 			left = never
 		default:
-			left = latest(0, p.held.validUntil()-now())
+			left = latest(0, p.held.validUntil()-p.worker.clock())
 		}
 	})
 	return left

@@ -73,7 +73,7 @@ type Rows struct {
 
 func (c *Client) rows(ctx context.Context, method string, head ...any) *Rows {
 	return &Rows{client: c, ctx: ctx, method: method, head: head,
-		patience: after(now(), c.config.timeout)}
+		patience: after(c.worker.clock(), c.config.timeout)}
 }
 
 // Next goes to the next row. False: there is none, or Err says what failed.
@@ -110,7 +110,7 @@ func (r *Rows) turn() error {
 		r.ended = true
 		return nil
 	}
-	at := now()
+	at := r.client.worker.clock()
 	if len(got.rows) > 0 {
 		r.patience = after(at, r.client.config.timeout)
 	}

@@ -22,6 +22,7 @@ const (
 // is a connection, one reads and one writes. A dial has one of its own.
 type worker struct {
 	config   *config
+	clock    func() instant
 	mu       sync.Mutex
 	session  *session
 	link     *link // nil: no connection.
@@ -47,9 +48,10 @@ type link struct {
 	ended   chan struct{}
 }
 
-func newWorker(c *config, instance uint64, u uniform) *worker {
-	w := &worker{config: c, wake: make(chan struct{}, 1), toTell: make(chan struct{}, 1)}
-	w.session = newSession(c, now(), u, instance, newRequestID, now)
+func newWorker(c *config, instance uint64, u uniform, clock func() instant) *worker {
+	w := &worker{config: c, clock: clock, wake: make(chan struct{}, 1),
+		toTell: make(chan struct{}, 1)}
+	w.session = newSession(c, clock(), u, instance, newRequestID, clock)
 	w.dials, w.endDials = context.WithCancel(context.Background())
 	w.running.Add(1)
 	w.telling.Add(1)
@@ -62,7 +64,7 @@ func newWorker(c *config, instance uint64, u uniform) *worker {
 func (w *worker) do(what func(s *session, now instant)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	what(w.session, now())
+	what(w.session, w.clock())
 	w.afterwards()
 }
 
@@ -90,7 +92,8 @@ func (w *worker) afterwards() {
 	if w.link != nil && len(w.session.exchange.output) > 0 {
 		poke(w.link.toWrite)
 	}
-	if w.wakeup() < w.armed {
+	// A moment that has passed was slept through: the timer, which stood still, still runs.
+	if w.armed < w.clock() || w.wakeup() < w.armed {
 		poke(w.wake)
 	}
 }
@@ -107,7 +110,7 @@ func (w *worker) wakeup() instant {
 			return 0
 		}
 	}
-	return earliest(at, w.armed, after(now(), longest))
+	return earliest(at, w.armed, after(w.clock(), longest))
 }
 
 func (w *worker) isDrained() bool { return !w.session.ready() || w.session.isSettled() }
@@ -140,7 +143,7 @@ func (w *worker) run() {
 func (w *worker) turn() (delay time.Duration, goesOn bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := now()
+	at := w.clock()
 	if broken := w.session.tick(at); broken != "" {
 		w.detach(broken)
 	}
@@ -175,8 +178,8 @@ func (w *worker) close() {
 	w.mu.Lock()
 	if !w.closed {
 		w.closed = true
-		w.drain = after(now(), w.config.timeout)
-		w.session.close(now())
+		w.drain = after(w.clock(), w.config.timeout)
+		w.session.close(w.clock())
 		w.afterwards()
 		w.endDials()
 		poke(w.wake)
@@ -208,9 +211,9 @@ func (w *worker) dial(to address, timeout time.Duration) {
 		return
 	case failure != nil:
 		if failure.denied {
-			w.session.refusedCertificate(now(), failure.why)
+			w.session.refusedCertificate(w.clock(), failure.why)
 		}
-		w.session.connectFailed(now(), failure.why)
+		w.session.connectFailed(w.clock(), failure.why)
 	default:
 		w.session.readSecret = func() (string, error) { return secret, secretErr }
 		w.attach(got, private)
@@ -222,7 +225,7 @@ func (w *worker) dial(to address, timeout time.Duration) {
 func (w *worker) attach(got dialed, private bool) {
 	l := &link{got, make(chan struct{}, 1), make(chan struct{})}
 	w.link = l
-	if refusal := w.session.connected(now(), private); refusal != "" {
+	if refusal := w.session.connected(w.clock(), private); refusal != "" {
 		w.detach(refusal)
 		return
 	}
@@ -240,7 +243,7 @@ func (w *worker) detach(reason string) {
 	w.link = nil
 	l.raw.Close() // Of TLS: without its farewell, which may wait for the peer.
 	close(l.ended)
-	w.session.disconnected(now(), reason)
+	w.session.disconnected(w.clock(), reason)
 }
 
 func (w *worker) read(l *link) {
@@ -263,12 +266,12 @@ func (w *worker) take(l *link, data []byte, err error) bool {
 	}
 	broken := ""
 	if len(data) > 0 {
-		broken = w.session.received(data, now())
+		broken = w.session.received(data, w.clock())
 	}
 	if broken == "" && err != nil {
 		why := whyEnded(err, false)
 		if denies(err) { // TLS 1.3 tells it behind the handshake.
-			w.session.refusedCertificate(now(), why)
+			w.session.refusedCertificate(w.clock(), why)
 		}
 		broken = w.session.endOfConnection(why)
 	}
