@@ -50,3 +50,42 @@ func TestACallBehindASleepOfTheMachineEndsInTime(t *testing.T) {
 	_, err := client.Flow(ctx, ID(1))
 	as[*OutcomeUnknown](t, err)
 }
+
+func TestTimesAreAddedWithoutOverflow(t *testing.T) {
+	for _, one := range []struct{ came, expected time.Duration }{
+		{after(time.Second, span(0)), 998 * time.Millisecond},
+		{after(time.Second, span(1)), 999 * time.Millisecond},
+		{after(0, span(0)), -2 * time.Millisecond},
+		{after(time.Second, never), never},
+		{after(never, time.Second), never},
+		{after(never-1, 1), never},
+		{millis(holdMsMax), holdMsMax * time.Millisecond},
+		{millis(1e18), never},
+	} {
+		equal(t, "time", one.came, one.expected)
+	}
+}
+
+func TestATokenThatIsHeldForNoTimeIsLostByTheClient(t *testing.T) {
+	for _, hold := range []int{0, 1} {
+		for name, answer := range map[string][]any{
+			"hold":              {0, 77, 13, 1, 2, hold, nil},
+			"clientOfflineTime": {0, 77, 13, 1, 2, 6000, nil, nil, []any{2, 2000, hold}},
+		} {
+			p := newPeer(t, Config{Keep: KeepOff})
+			p.now = time.Second
+			p.session.contact.clock = func() instant { return p.now }
+			p.connect()
+			c := p.acquire(ID(1))
+			p.asked()
+			p.answer(answer)
+			p.asked() // It is confirmed once.
+			p.answer(answer)
+			check(t, c.err)
+			permit := c.value.([]*held)[0]
+			equal(t, name, permit.validUntil() < p.now && permit.lost(), true)
+			p.session.tick(p.now)
+			equal(t, "told of "+name, len(p.session.takeLost()), 1)
+		}
+	}
+}
