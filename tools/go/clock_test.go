@@ -19,15 +19,14 @@ func (c *leapingClock) now() instant              { return now() + instant(c.ahe
 func (c *leapingClock) leap(asleep time.Duration) { c.ahead.Add(int64(asleep)) }
 
 // newSleeper is a client whose machine sleeps when the clock leaps.
-func newSleeper(t *testing.T, settings Config) (*Client, *leapingClock) {
+func newSleeper(t *testing.T, settings Config, clock *leapingClock) *Client {
 	t.Helper()
 	checked, err := settings.check()
 	check(t, err)
-	clock := &leapingClock{}
 	shortest := func(low, _ time.Duration) time.Duration { return low }
 	client := &Client{checked, newWorker(checked, 0, shortest, clock.now)}
 	t.Cleanup(func() { client.Close() })
-	return client, clock
+	return client
 }
 
 func TestACallBehindASleepOfTheMachineEndsInTime(t *testing.T) {
@@ -36,7 +35,9 @@ func TestACallBehindASleepOfTheMachineEndsInTime(t *testing.T) {
 			send(peer, 1, msgid, nil, honest(method))
 		}
 	})
-	client, clock := newSleeper(t, Config{Address: peer.address, Timeout: 300 * time.Millisecond})
+	clock := &leapingClock{}
+	settings := Config{Address: peer.address, Timeout: 300 * time.Millisecond}
+	client := newSleeper(t, settings, clock)
 	soon(t, "its timer is set for the next ping", func() (idle bool) {
 		client.worker.look(func() {
 			w := client.worker
@@ -72,7 +73,7 @@ func TestATokenThatIsHeldForNoTimeIsLostByTheClient(t *testing.T) {
 			"hold":              {0, 77, 13, 1, 2, hold, nil},
 			"clientOfflineTime": {0, 77, 13, 1, 2, 6000, nil, nil, []any{2, 2000, hold}},
 		} {
-			p := newPeer(t, Config{Keep: KeepOff})
+			p := newPeer(t, Config{Fallback: FallbackFail})
 			p.now = time.Second
 			p.session.contact.clock = func() instant { return p.now }
 			p.connect()

@@ -58,6 +58,12 @@ type OutcomeUnknown struct {
 	Message string
 }
 
+// wrongServer is an Error of no other kind: a server answered as none does.
+type wrongServer struct {
+	message string
+}
+
+func (e *wrongServer) Error() string    { return e.message }
 func (e *BadRequest) Error() string     { return e.Message }
 func (e *Refused) Error() string        { return e.Message }
 func (e *Unavailable) Error() string    { return e.Message }
@@ -69,6 +75,7 @@ func (e *PermissionDenied) Unwrap() error { return &e.BadRequest }
 // Unwrap tells the Refused that it is.
 func (e *NoRule) Unwrap() error { return &e.Refused }
 
+func (*wrongServer) ofNowcalls()    {}
 func (*BadRequest) ofNowcalls()     {}
 func (*Refused) ofNowcalls()        {}
 func (*Unavailable) ofNowcalls()    {}

@@ -63,7 +63,8 @@ type Rows struct {
 	ctx      context.Context
 	method   string
 	head     []any
-	patience instant
+	patience instant // Until when pages without rows are taken.
+	advanced bool    // The page before had rows, or there was none.
 	page     []Row
 	cursor   any
 	row      Row
@@ -72,8 +73,7 @@ type Rows struct {
 }
 
 func (c *Client) rows(ctx context.Context, method string, head ...any) *Rows {
-	return &Rows{client: c, ctx: ctx, method: method, head: head,
-		patience: after(c.worker.clock(), c.config.timeout)}
+	return &Rows{client: c, ctx: ctx, method: method, head: head, advanced: true}
 }
 
 // Next goes to the next row. False: there is none, or Err says what failed.
@@ -97,6 +97,10 @@ func (r *Rows) Err() error { return r.err }
 
 // turn asks for the next page.
 func (r *Rows) turn() error {
+	clock := r.client.worker.clock
+	if r.advanced { // Not before: the program takes its own time for its rows.
+		r.patience = after(clock(), r.client.config.timeout)
+	}
 	args := append(append([]any{}, r.head...), pageRows, r.cursor)
 	value, err := r.client.worker.ask(r.ctx, newPageCall(r.method, args...), -1)
 	if err != nil {
@@ -110,13 +114,11 @@ func (r *Rows) turn() error {
 		r.ended = true
 		return nil
 	}
-	at := r.client.worker.clock()
-	if len(got.rows) > 0 {
-		r.patience = after(at, r.client.config.timeout)
-	}
-	if at > r.patience || reflect.DeepEqual(got.cursor, r.cursor) {
+	r.advanced = len(got.rows) > 0
+	isLate := !r.advanced && clock() > r.patience
+	if isLate || reflect.DeepEqual(got.cursor, r.cursor) {
 		r.ended = true
-		return badRequest("%s: the server's pages do not end", r.method)
+		return &wrongServer{r.method + ": the server's pages do not end"}
 	}
 	r.cursor = got.cursor
 	return nil
