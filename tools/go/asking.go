@@ -155,6 +155,9 @@ func (s *session) answered(c asked, failure, result any, now instant) error {
 	if failure != nil {
 		err = errorOf(failure)
 	} else {
+		if b.wantsRoom { // Its words say what refused.
+			result = s.masked(result)
+		}
 		value, err = c.decode(result)
 	}
 	if rules, isRules := c.(*ruleCall); isRules {

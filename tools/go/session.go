@@ -215,7 +215,7 @@ func (s *session) received(data []byte, now instant) string {
 		}
 	}
 	if err != nil {
-		return "the peer does not speak nowcalls: " + err.Error()
+		return fmt.Sprint("the peer does not speak nowcalls: ", s.masked(err.Error()))
 	}
 	return ""
 }
@@ -408,7 +408,7 @@ func (s *session) message(message []any, now instant) (refusal string, err error
 		return "", s.toldLost(message[2], now)
 	}
 	msgid, _ := asUint(message[1])
-	failure, result := message[2], message[3]
+	failure, result := s.masked(message[2]), message[3]
 	if failure != nil {
 		read := readArray("an error", failure, 3)
 		if read.err != nil {
@@ -437,6 +437,22 @@ func (s *session) message(message []any, now instant) (refusal string, err error
 	}
 	s.useful = true
 	return "", nil
+}
+
+// masked is what the server says, without the secret, which no text of the client shows.
+func (s *session) masked(said any) any {
+	if s.shown == "" {
+		return said
+	}
+	switch words := said.(type) {
+	case string:
+		return strings.ReplaceAll(words, s.shown, "...")
+	case []any:
+		for i := range words {
+			words[i] = s.masked(words[i])
+		}
+	}
+	return said
 }
 
 // told is what an error says.
@@ -507,9 +523,6 @@ func (s *session) greetingRefused(method string, failure any, now instant) (stri
 		return "", err
 	}
 	refusal := fmt.Sprintf("%s refused: %s", method, err)
-	if s.shown != "" {
-		refusal = strings.ReplaceAll(refusal, s.shown, "...")
-	}
 	switch e := err.(type) {
 	case *PermissionDenied:
 		return s.deny(withMessage(e, refusal), now), nil
@@ -544,6 +557,7 @@ func (s *session) toldLost(params any, now instant) error {
 	read := readArray("lost", params, 3)
 	tokenID := read.uint(0, "token_id")
 	read.int(1, "flow_id")
+	read.parts[2] = s.masked(read.parts[2])
 	reason := read.text(2, "reason")
 	if read.err != nil {
 		return read.err

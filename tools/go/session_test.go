@@ -186,20 +186,54 @@ func TestASecretDoesNotLeaveOverAPlainConnectionToAnotherHost(t *testing.T) {
 }
 
 func TestAServerThatRepeatsTheSecretDoesNotGetItIntoATextOfTheClient(t *testing.T) {
-	for _, method := range []string{"identify", "hello"} {
-		p := newPeer(t, Config{Secret: SecretText(secretWords), Fallback: FallbackPass})
-		c := p.acquire(ID(1))
-		p.session.connected(0, true)
-		p.asked()
-		if method == "hello" {
-			p.answer(identity)
+	echo := "there is no " + secretWords
+	cutOff := strings.Repeat("x", textBytesMax-5) + secretWords
+	for _, answer := range []any{
+		failed{9, "PERMISSION", echo}, failed{1, "MALFORMED", echo}, failed{3, "BAD_PARAMS", echo},
+		failed{5, "OVERLOADED", echo}, failed{1, secretWords, echo}, failed{1, "MALFORMED", cutOff},
+		failed{secretWords, "X", ""}, secretWords, []any{secretWords, 9, secretWords, 0},
+		[]any{1, 0, 0, 6, 6, 0, "by " + secretWords},
+	} {
+		for _, method := range []string{"identify", "hello", "acquire"} {
+			p := newPeer(t, Config{Secret: SecretText(secretWords), Fallback: FallbackFail})
+			c := p.acquire(ID(1))
+			p.session.connected(0, true)
+			p.asked()
+			switch method {
+			case "hello":
+				p.answer(identity)
+				p.session.withOptions = false // It is not asked once more.
+			case "acquire":
+				p.answer(identity, welcome)
+				p.asked()
+			}
+			why := p.answer(answer)
+			p.session.disconnected(0, why)
+			p.session.tick(time.Minute)
+			told := fmt.Sprint(c.err, why, p.session.takeWarnings(), p.session.whyOffline)
+			if c.err == nil || strings.Contains(told, secretWords[:5]) {
+				t.Fatalf("%s answered %v: %q", method, answer, told)
+			}
+			if refused, isRefused := answer.(failed); isRefused && len(refused) == 3 &&
+				refused[2] == echo && method != "acquire" {
+				contains(t, c.err, "there is no ...")
+			}
 		}
-		why := p.answer(failed{9, "PERMISSION", "there is no " + secretWords})
-		p.session.disconnected(0, why)
-		told := fmt.Sprint(c.err, why, p.session.takeWarnings(), p.session.whyOffline)
-		equal(t, "told", strings.Contains(told, secretWords), false)
-		contains(t, c.err, "there is no ...")
 	}
+}
+
+func TestAReasonForALossDoesNotShowTheSecret(t *testing.T) {
+	p := newPeer(t, Config{Secret: SecretText(secretWords), Fallback: FallbackFail})
+	p.session.connected(0, true)
+	p.asked()
+	p.answer(identity, welcome)
+	c := p.acquire(ID(1))
+	p.asked()
+	p.answer(granted1)
+	check(t, c.err)
+	lost := []any{2, "lost", []any{77, 1, "by " + secretWords}}
+	equal(t, "hangs up", p.session.received(encoded(lost), 0), "")
+	equal(t, "reason", p.session.takeLost()[0].lostReason, "by ...")
 }
 
 func TestAnOlderServerThatKnowsNoSecretsIsTakenAsItIs(t *testing.T) {
