@@ -121,21 +121,21 @@ func (c Config) check() (*config, error) {
 	}
 	for flow, level := range c.LocalLevels {
 		if err := flow.check(); err != nil {
-			return nil, badRequest("local_levels: %s", err)
+			return nil, badRequest("LocalLevels: %s", err)
 		}
 		if level < 0 {
-			return nil, badRequest("local_levels[%s] must be an int from 0 on, not %d", flow, level)
+			return nil, badRequest("LocalLevels[%s] must be an int from 0 on, not %d", flow, level)
 		}
 		got.localLevels[flow] = level
 	}
 	if err := checkName("namespace", got.namespace); err != nil {
 		return nil, err
 	}
-	if err := checkName("client_id", got.clientID); err != nil {
+	if err := checkName("ClientID", got.clientID); err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(got.clientID, "@") {
-		return nil, badRequest("client_id must not begin with @")
+		return nil, badRequest("ClientID must not begin with @")
 	}
 	var err error
 	if got.tls, err = makeTLS(c); err != nil {

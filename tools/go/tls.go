@@ -14,8 +14,8 @@ import (
 
 const (
 	alpn            = "nowcalls/1"
-	certificateName = "tls_certificate or NOWCALLS_TLS_CLIENT_CERT" // Setting and variable.
-	keyName         = "tls_key or NOWCALLS_TLS_CLIENT_KEY"
+	certificateName = "TLSCertificate or NOWCALLS_TLS_CLIENT_CERT" // Setting and variable.
+	keyName         = "TLSKey or NOWCALLS_TLS_CLIENT_KEY"
 
 	tlsVariable         = "NOWCALLS_TLS"
 	caVariable          = "NOWCALLS_TLS_CA"
@@ -33,9 +33,9 @@ var alerts = []struct {
 	denies      bool
 }{
 	{"certificate required", "it asks for a client certificate, and none was shown; set " +
-		"tls_certificate and tls_key", true},
+		"TLSCertificate and TLSKey", true},
 	{"alert(116)", "it asks for a client certificate, and none was shown; set " +
-		"tls_certificate and tls_key", true},
+		"TLSCertificate and TLSKey", true},
 	{"unknown certificate authority",
 		refusedCertificate + ": it does not know the CA that signed it", true},
 	{"expired certificate", refusedCertificate + ": it has expired", true},
@@ -78,11 +78,11 @@ func (t *tlsFiles) config(host string) (*tls.Config, error) {
 	if t.ca != "" {
 		data, err := os.ReadFile(t.ca)
 		if err != nil {
-			return nil, badRequest("tls: cannot read %s: %s", t.ca, reasonOf(err))
+			return nil, badRequest("TLS: cannot read %s: %s", t.ca, reasonOf(err))
 		}
 		made.RootCAs = x509.NewCertPool()
 		if !made.RootCAs.AppendCertsFromPEM(data) {
-			return nil, badRequest("tls: %s is no PEM file of certificates", t.ca)
+			return nil, badRequest("TLS: %s is no PEM file of certificates", t.ca)
 		}
 	}
 	if t.certificate != "" {
@@ -132,15 +132,15 @@ func isEncrypted(key []byte) bool {
 // makeTLS is from settings, and the environment where they say nothing. nil: plain.
 func makeTLS(c Config) (*tlsFiles, error) {
 	given := ""
-	for _, one := range [][2]string{{"tls_server_name", c.TLSServerName}, {"tls_key", c.TLSKey},
-		{"tls_certificate", c.TLSCertificate}} {
+	for _, one := range [][2]string{{"TLSServerName", c.TLSServerName}, {"TLSKey", c.TLSKey},
+		{"TLSCertificate", c.TLSCertificate}} {
 		if one[1] != "" {
 			given = one[0]
 		}
 	}
 	if name := c.TLSServerName; name != "" && (!isHost(name) || strings.HasPrefix(name, ".")) {
 		return nil, badRequest(
-			"tls_server_name must be a host's name or address, not '%.300s'", name)
+			"TLSServerName must be a host's name or address, not '%.300s'", name)
 	}
 	if c.TLSConfig != nil {
 		if c.TLS != "" || c.TLSCertificate != "" || c.TLSKey != "" {
@@ -150,7 +150,7 @@ func makeTLS(c Config) (*tlsFiles, error) {
 	}
 	if c.TLS == "off" {
 		if given != "" {
-			return nil, badRequest("%s is set, but tls is off", given)
+			return nil, badRequest("%s is set, but TLS is off", given)
 		}
 		return nil, nil
 	}

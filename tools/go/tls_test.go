@@ -294,7 +294,7 @@ func TestARealServerThatAsksForACertificateSaysSo(t *testing.T) {
 	settings := local(s.address, Config{TLS: ca.file, Fallback: FallbackPass})
 	err = acquireError(newClient(t, settings), ID(1))
 	as[*PermissionDenied](t, err)
-	contains(t, err, "it asks for a client certificate, and none was shown; set tls_certificate")
+	contains(t, err, "it asks for a client certificate, and none was shown; set TLSCertificate")
 	settings.TLSCertificate, settings.TLSKey = other.issue("DNS:a.test", 9)
 	err = acquireError(newClient(t, settings), ID(1))
 	as[*PermissionDenied](t, err)
