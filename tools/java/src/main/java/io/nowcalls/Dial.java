@@ -85,12 +85,13 @@ final class Dial {
     /** Begins to connect to the next address. */
     private boolean begin(long now, Selector selector) {
         until = now + Math.max(0, end - now) / left.size();
+        InetAddress next = left.remove(); // Whatever fails, it has had its attempt.
         try {
             channel = SocketChannel.open();
             channel.configureBlocking(false);
             channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
             channel.register(selector, SelectionKey.OP_CONNECT);
-            channel.connect(new InetSocketAddress(left.remove(), lookup.address.port));
+            channel.connect(new InetSocketAddress(next, lookup.address.port));
             return true;
         } catch (IOException | RuntimeException error) { // Of a family that the machine lacks, too.
             why = String.valueOf(error.getMessage());
