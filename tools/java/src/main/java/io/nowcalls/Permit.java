@@ -110,14 +110,14 @@ public final class Permit implements AutoCloseable {
      * How long the token is surely this client's. Each keep and each answer of the server moves the
      * end on.
      *
-     * @return zero once it is lost or released; the longest Duration for a local permit
+     * @return zero once it is lost or released; 292 years for a local permit
      */
     public Duration validFor() {
         if (held.state != Held.State.HELD || held.isLost()) {
             return Duration.ZERO;
         }
         if (held.local) {
-            return Duration.ofSeconds(Long.MAX_VALUE);
+            return Duration.ofNanos(Long.MAX_VALUE); // Longer ones have no toNanos.
         }
         long left = held.validUntil() - held.contact.clock.getAsLong();
         return Duration.ofNanos(Math.max(0, left) * 1000);
