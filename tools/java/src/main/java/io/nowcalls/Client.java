@@ -334,7 +334,8 @@ public final class Client implements AutoCloseable {
     }
 
     private Iterable<Map<String, Object>> rows(String method, Object... head) {
-        Iterable<Map<String, Object>> rows = () -> new Rows(this, config.timeout, method, head);
+        Iterable<Map<String, Object>> rows =
+                () -> new Rows(this, config.timeout, Clock.system(), method, head);
         return rows;
     }
 

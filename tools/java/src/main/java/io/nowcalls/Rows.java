@@ -6,6 +6,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.function.LongSupplier;
 
 /** The rows of a listing, page by page. An interrupted thread gets an UnavailableException. */
 final class Rows implements Iterator<Map<String, Object>> {
@@ -13,19 +14,22 @@ final class Rows implements Iterator<Map<String, Object>> {
 
     private final Client client;
     private final long timeout;
+    private final LongSupplier clock;
     private final String method;
     private final List<Object> head;
     private Iterator<?> page = Collections.emptyIterator();
     private Object cursor;
     private boolean isLast;
+    private boolean hadRows = true; // The page before.
     private long patience;
 
-    Rows(Client client, long timeout, String method, Object... head) {
+    /** timeout: how long pages may come without a row, by the clock. */
+    Rows(Client client, long timeout, LongSupplier clock, String method, Object... head) {
         this.client = client;
         this.timeout = timeout;
+        this.clock = clock;
         this.method = method;
         this.head = List.of(head);
-        this.patience = Clock.system().getAsLong() + timeout;
     }
 
     @Override
@@ -46,6 +50,9 @@ final class Rows implements Iterator<Map<String, Object>> {
     }
 
     private void fetch() {
+        if (hadRows) { // What the program does with rows is no time of the server.
+            patience = Moments.after(clock.getAsLong(), timeout);
+        }
         List<Object> params = new ArrayList<>(head);
         params.add(PAGE_ROWS);
         params.add(cursor);
@@ -59,10 +66,10 @@ final class Rows implements Iterator<Map<String, Object>> {
         }
         List<?> rows = (List<?>) answer.get(0);
         Object after = answer.get(1);
-        long now = Clock.system().getAsLong();
-        patience = rows.isEmpty() ? patience : now + timeout;
+        hadRows = !rows.isEmpty();
         isLast = after == null;
-        if (!isLast && (after.equals(cursor) || now > patience)) {
+        boolean isLate = !hadRows && clock.getAsLong() > patience;
+        if (!isLast && (after.equals(cursor) || isLate)) {
             throw new NowcallsException(method + ": the server's pages do not end");
         }
         page = rows.iterator();

@@ -1,6 +1,7 @@
 package io.nowcalls;
 
 import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertTrue;
 
@@ -16,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.Test;
 
 /** Servers that answer wrong, or not at all. */
@@ -239,6 +241,40 @@ public class HostileTest extends Served {
                 () -> client.flows().forEach(row -> {}));
         long asked = one.asked.stream().filter(method -> method.equals("flows")).count();
         assertEquals(2, asked);
+    }
+
+    /** Pages: a row, then no row twice, then a row. */
+    @Test
+    public void theTimeOfTheProgramIsNotThatOfAListing() throws Exception {
+        AtomicLong now = new AtomicLong(1);
+        AtomicLong perPage = new AtomicLong();
+        ScriptedServer.Script script =
+                (msgid, method, params) -> {
+                    if (method.equals("hello")) {
+                        return ScriptedServer.usual(msgid, method);
+                    }
+                    now.addAndGet(perPage.get());
+                    long page = params.get(1) == null ? 0 : (Long) params.get(1);
+                    List<Object> rows =
+                            page % 3 == 0 ? List.of(Map.of("page", page)) : List.of();
+                    return ScriptedServer.ok(
+                            msgid, Arrays.asList(rows, page == 3 ? null : (Object) (page + 1)));
+                };
+        ScriptedServer one = open(new ScriptedServer(script));
+        Client client = open(settings(one.address()).build());
+        Rows slow = new Rows(client, 100, now::get, "flows");
+        now.addAndGet(101);
+        assertEquals(0L, slow.next().get("page"));
+        now.addAndGet(101);
+        assertEquals(3L, slow.next().get("page"));
+        assertFalse(slow.hasNext());
+        perPage.set(60);
+        Rows late = new Rows(client, 100, now::get, "flows");
+        assertEquals(0L, late.next().get("page"));
+        assertThrown(
+                NowcallsException.class,
+                "flows: the server's pages do not end",
+                late::hasNext);
     }
 
     @Test
