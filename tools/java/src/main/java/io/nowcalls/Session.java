@@ -175,7 +175,7 @@ final class Session extends Asking {
             }
             return null;
         } catch (WrongAnswer wrong) {
-            return "the peer does not speak nowcalls: " + wrong.getMessage();
+            return "the peer does not speak nowcalls: " + withoutSecret(wrong.getMessage());
         }
     }
 
@@ -338,7 +338,7 @@ final class Session extends Asking {
             return null;
         }
         long msgid = Check.uint("msgid", message.get(1));
-        Object error = message.get(2);
+        Object error = withoutSecret(message.get(2));
         Object result = message.get(3);
         if (error != null) {
             Object code = Check.array("an error", error, 3).get(0);
@@ -361,6 +361,20 @@ final class Session extends Asking {
         calls.answered(msgid); // Not one whose answer was not understood.
         useful = true;
         return null;
+    }
+
+    /** An error as the server words it; it may have sent the secret back. */
+    private Object withoutSecret(Object error) {
+        if (!(error instanceof List) || shown.isEmpty()) {
+            return error;
+        }
+        List<Object> parts = new ArrayList<>((List<?>) error);
+        parts.replaceAll(part -> part instanceof String ? withoutSecret((String) part) : part);
+        return parts;
+    }
+
+    private String withoutSecret(String text) {
+        return shown.isEmpty() ? text : text.replace(shown, "...");
     }
 
     private String identifyAnswered(Object error, Object result, long now) throws WrongAnswer {
@@ -421,9 +435,6 @@ final class Session extends Asking {
     private String greetingRefused(String method, Object answer, long now) throws WrongAnswer {
         NowcallsException error = Answers.errorOf(answer);
         String refusal = method + " refused: " + error.getMessage();
-        if (!shown.isEmpty()) {
-            refusal = refusal.replace(shown, "...");
-        }
         if (error instanceof PermissionDeniedException) {
             return deny(((PermissionDeniedException) error).again(refusal), now);
         }

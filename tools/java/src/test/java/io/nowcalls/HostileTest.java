@@ -18,6 +18,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BiFunction;
 import org.junit.Test;
 
 /** Servers that answer wrong, or not at all. */
@@ -275,6 +276,44 @@ public class HostileTest extends Served {
                 NowcallsException.class,
                 "flows: the server's pages do not end",
                 late::hasNext);
+    }
+
+    @Test
+    public void noErrorHasTheSecretThatAServerSendsBack() throws Exception {
+        Map<String, Long> codes = Map.of("identify", 1L, "hello", 9L, "ping", 3L);
+        for (String method : codes.keySet()) {
+            assertHidden(method, (msgid, text) ->
+                    ScriptedServer.error(msgid, codes.get(method), "WORD", text));
+        }
+        assertHidden("identify", (msgid, text) ->
+                Values.pack(Arrays.asList(1L, msgid, text, null)));
+    }
+
+    private void assertHidden(String victim, BiFunction<Long, String, byte[]> answer)
+            throws Exception {
+        String secret = "nc-0123456789";
+        ScriptedServer.Script script =
+                (msgid, method, params) -> {
+                    if (method.equals(victim)) {
+                        return answer.apply(msgid, "no " + secret + " here");
+                    }
+                    boolean isFirst = method.equals("identify");
+                    return isFirst
+                            ? ScriptedServer.ok(msgid, List.of("me", List.of(), List.of()))
+                            : ScriptedServer.usual(msgid, method);
+                };
+        try (Logged logged = new Logged();
+                ScriptedServer one = new ScriptedServer(script);
+                Client client =
+                        settings(one.address())
+                                .secret(secret)
+                                .timeout(Duration.ofSeconds(1))
+                                .build()) {
+            String error = thrown(NowcallsException.class, client::ping).getMessage();
+            assertTrue(error, error.contains("no ... here"));
+            assertFalse(error, error.contains(secret));
+            assertFalse(victim, logged.has(secret));
+        }
     }
 
     @Test
