@@ -227,6 +227,7 @@ final class Worker {
         if (delay <= 0 || !commands.isEmpty()) { // Posted before `asleep` was seen.
             selector.selectNow();
         } else {
+            Thread.interrupted(); // Nobody has cause to; select would return at once ever after.
             selector.select((delay + Moments.MS - 1) / Moments.MS);
         }
         asleep = false;

@@ -316,6 +316,21 @@ public class HostileTest extends Served {
         }
     }
 
+    /** While the flag is set the thread does not sleep. */
+    @Test
+    public void anInterruptOfTheClientsThreadDoesNotLast() throws Exception {
+        ScriptedServer one =
+                open(new ScriptedServer((msgid, method, params) ->
+                        ScriptedServer.usual(msgid, method)));
+        Client client = open(settings(one.address()).build());
+        client.ping();
+        Thread thread = client.worker.thread;
+        thread.interrupt();
+        Wait.until("the flag is cleared", () -> !thread.isInterrupted());
+        assertEquals(5, client.ping());
+        assertEquals(0L, client.stats().get("disconnects"));
+    }
+
     @Test
     public void anyBytesAreAValueOrAnError() {
         Random random = new Random(3);
