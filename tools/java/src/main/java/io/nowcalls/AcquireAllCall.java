@@ -22,7 +22,7 @@ final class AcquireAllCall extends AcquireCall {
     private static List<Item> checked(List<Item> items) {
         if (items.isEmpty() || items.size() > ITEMS_MAX) {
             throw new BadRequestException(
-                    "acquire_all takes 1 to " + ITEMS_MAX + " items, not " + items.size());
+                    "acquireAll takes 1 to " + ITEMS_MAX + " items, not " + items.size());
         }
         return List.copyOf(items);
     }

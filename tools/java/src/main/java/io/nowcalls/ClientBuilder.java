@@ -290,9 +290,9 @@ public final class ClientBuilder {
         checkName("namespace", namespace);
         config.namespace = namespace;
         config.clientId = clientId == null ? "java-" + UUID.randomUUID() : clientId;
-        checkName("client_id", config.clientId);
+        checkName("clientId", config.clientId);
         if (config.clientId.startsWith("@")) {
-            throw new BadRequestException("client_id must not begin with @");
+            throw new BadRequestException("clientId must not begin with @");
         }
         config.keep = keep;
         config.fallback = fallback;

@@ -24,7 +24,7 @@ public final class Item {
         if (flow instanceof String) {
             checkName((String) flow);
         } else {
-            check("flow_id", (Long) flow, Long.MAX_VALUE);
+            check("flowId", (Long) flow, Long.MAX_VALUE);
         }
         check("count", calls, COUNT_MAX);
         this.flow = flow;
@@ -131,9 +131,9 @@ public final class Item {
         int size = Texts.bytes(name);
         if (size < 1 || size > RESOURCE_BYTES_MAX) {
             throw new BadRequestException(
-                    "flow_id must be 1 to " + RESOURCE_BYTES_MAX + " bytes, not " + size);
+                    "resource must be 1 to " + RESOURCE_BYTES_MAX + " bytes, not " + size);
         }
-        Texts.checkUnicode("flow_id", name);
+        Texts.checkUnicode("resource", name);
     }
 
     private static void check(String what, long value, long most) {

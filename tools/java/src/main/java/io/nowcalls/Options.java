@@ -34,7 +34,7 @@ public final class Options {
      */
     public Options waitUpTo(Duration longest) {
         Options changed = new Options(this);
-        changed.wait = micros("wait", longest);
+        changed.wait = micros("waitUpTo", longest);
         return changed;
     }
 

@@ -48,11 +48,11 @@ public class SettingsTest {
         String size = " must be a text of 1 to 128 bytes";
         assertBad("namespace" + size, () -> builder().namespace("").build());
         assertBad("namespace" + size, () -> builder().namespace(null).build());
-        assertBad("client_id" + size, () -> builder().clientId("é".repeat(65)).build());
+        assertBad("clientId" + size, () -> builder().clientId("é".repeat(65)).build());
         String characters = " must not have control characters or surrogates";
         assertBad("namespace" + characters, () -> builder().namespace("a\nb").build());
-        assertBad("client_id" + characters, () -> builder().clientId("a\ud800").build());
-        assertBad("client_id must not begin with @", () -> builder().clientId("@a").build());
+        assertBad("clientId" + characters, () -> builder().clientId("a\ud800").build());
+        assertBad("clientId must not begin with @", () -> builder().clientId("@a").build());
         assertEquals("é".repeat(64), builder().clientId("é".repeat(64)).config().clientId);
         assertTrue(builder().config().clientId.startsWith("java-"));
     }
@@ -64,7 +64,7 @@ public class SettingsTest {
         assertBad("timeout" + range + "PT2H", () -> builder().timeout(late).build());
         assertBad("timeout" + range + "null", () -> builder().timeout(null).build());
         assertBad("timeout must be above 0", () -> builder().timeout(Duration.ZERO).build());
-        assertBad("wait" + range + "PT2H", () -> new Options().waitUpTo(late));
+        assertBad("waitUpTo" + range + "PT2H", () -> new Options().waitUpTo(late));
         assertBad("timeout" + range + "PT-1S", () -> new Options().timeout(Duration.ofSeconds(-1)));
     }
 
@@ -102,10 +102,10 @@ public class SettingsTest {
 
     @Test
     public void items() {
-        assertBad("flow_id must be 1 to 9223372036854775807, not 0", () -> Item.of(0));
-        assertBad("flow_id must be 1 to 1024 bytes, not 0", () -> Item.of(""));
-        assertBad("flow_id must be 1 to 1024 bytes, not 1026", () -> Item.of("é".repeat(513)));
-        assertBad("flow_id must not have lone surrogates", () -> Item.of("a\udc00"));
+        assertBad("flowId must be 1 to 9223372036854775807, not 0", () -> Item.of(0));
+        assertBad("resource must be 1 to 1024 bytes, not 0", () -> Item.of(""));
+        assertBad("resource must be 1 to 1024 bytes, not 1026", () -> Item.of("é".repeat(513)));
+        assertBad("resource must not have lone surrogates", () -> Item.of("a\udc00"));
         assertBad("count must be 1 to 2147483647, not 0", () -> Item.of(1).count(0));
         long large = 1L << 31;
         assertBad("count must be 1 to 2147483647, not " + large, () -> Item.of(1).count(large));
@@ -121,10 +121,10 @@ public class SettingsTest {
         try (Client client = builder("127.0.0.1:1").build()) {
             Options usual = new Options();
             assertBad(
-                    "acquire_all takes 1 to 64 items, not 0",
+                    "acquireAll takes 1 to 64 items, not 0",
                     () -> client.acquireAll(List.of(), usual));
             assertBad(
-                    "acquire_all takes 1 to 64 items, not 65",
+                    "acquireAll takes 1 to 64 items, not 65",
                     () -> client.acquireAll(Collections.nCopies(65, Item.of(1)), usual));
             assertBad(
                     "a rate is an item of acquireAll, or a request",
@@ -132,7 +132,7 @@ public class SettingsTest {
             assertBad(
                     "a value must be an integer, a Double, Float, Boolean or String, not Object",
                     () -> client.requestParam(Item.of(1), List.of(new Object()), usual));
-            assertBad("client_id must not begin with @", () -> builder().clientId("@").build());
+            assertBad("clientId must not begin with @", () -> builder().clientId("@").build());
         }
     }
 }
