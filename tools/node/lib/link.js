@@ -25,7 +25,7 @@ export class Link {
   #dial = null;
   #socket = null;
   #timer = null;
-  #timerAt = Infinity;
+  #timerAt = Infinity; // By the clock of timers, performance.now().
   #isPumping = false;
   #isPlanned = false; // To pump.
   #isReferenced = false;
@@ -118,12 +118,12 @@ export class Link {
   #plan() {
     const { session } = this;
     const longest = session.holds ? HELD_SLEEP_MAX_MS : SLEEP_MAX_MS;
-    const at = now();
-    const delay = Math.ceil(Math.max(1, Math.min(session.wakeup() - at, longest)));
+    const delay = Math.ceil(Math.max(1, Math.min(session.wakeup() - now(), longest)));
+    const at = performance.now() + delay;
     // A timer that rings too early does no harm.
-    if (this.#timer !== null && this.#timerAt <= at + delay) return;
+    if (this.#timer !== null && this.#timerAt <= at) return;
     clearTimeout(this.#timer);
-    this.#timerAt = at + delay;
+    this.#timerAt = at;
     this.#timer = setTimeout(() => this.#tick(), delay);
     if (!this.#isReferenced) this.#timer.unref();
   }

@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import os from 'node:os';
 import { test } from 'node:test';
 
+import { OutcomeUnknown } from '../index.js';
 import { Clock, after, now } from '../lib/clock.js';
+import { ScriptedServer, clientOf } from '../testing/support.js';
 
 class Machine {
   monotonic = 100;
@@ -88,4 +90,20 @@ test('the system is asked once a second, not for each call', () => {
 test('sums of the same times are the same moment', () => {
   assert.equal(after(0.1, 0.2), 0.3);
   assert.equal(after(Infinity, 5), Infinity);
+});
+
+test('a call behind a sleep ends in time, though a timer slept', async (context) => {
+  const answers = { hello: [null, ['1.0', 9, 1, 0]], ping: [null, [7]] };
+  const server = await ScriptedServer.started((method) => answers[method] ?? null);
+  const client = clientOf(server.address, { timeout: 20_000 });
+  await client.ping(); // The timer of an idle client rings in 10 s.
+  answers.ping = null;
+  const [uptime, wall] = [os.uptime, Date.now];
+  context.mock.method(os, 'uptime', () => uptime() + 600);
+  context.mock.method(Date, 'now', () => wall() + 600_000);
+  const begin = performance.now();
+  await assert.rejects(client.ping({ timeout: 100 }), OutcomeUnknown);
+  const took = performance.now() - begin;
+  assert.ok(took < 5000, `${took} ms`);
+  await client.close();
 });
