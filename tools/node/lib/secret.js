@@ -39,6 +39,12 @@ export class Secret {
   }
 }
 
+/** A text with dots for the secret; or an array whose texts are such; or what is neither. */
+export function masked(told, secret) {
+  const cover = (part) => (typeof part === 'string' ? part.replaceAll(secret, '...') : part);
+  return Array.isArray(told) ? told.map(cover) : cover(told);
+}
+
 /** From the setting, or else the file of the environment. Throws BadRequest. */
 export function makeSecret(secret) {
   if (secret === null) {

@@ -23,7 +23,7 @@ import { BadRequest, PermissionDenied, again } from './errors.js';
 import { ENDED, LOST, RELEASING } from './held.js';
 import { named } from './items.js';
 import { RuleCall } from './rules.js';
-import { PLAIN } from './secret.js';
+import { PLAIN, masked } from './secret.js';
 import { Exchange, USUAL_PORT, Wrong, array, id, integer, text, uint } from './wire.js';
 
 const PROTOCOL = 1;
@@ -168,12 +168,13 @@ export class Session extends Asking {
     if (this.ready) this._contact.heard(now); // Until then only an answer to hello counts.
     try {
       for (const message of this._exchange.receive(data)) {
-        const refusal = this.#message(message, now);
+        const refusal = this.#message(this.#fitToShow(message), now);
         if (refusal !== null) return refusal;
       }
     } catch (error) {
       if (!(error instanceof Wrong)) throw error;
-      return `the peer does not speak nowcalls: ${error.message}`;
+      const words = this.#shown ? masked(error.message, this.#shown) : error.message;
+      return `the peer does not speak nowcalls: ${words}`;
     }
     return null;
   }
@@ -314,6 +315,13 @@ export class Session extends Asking {
     this.#helloMsgid = this._exchange.request('hello', params);
   }
 
+  /** Masks the secret in all that ends up in errors and logs: not in results of calls. */
+  #fitToShow(message) {
+    const isResult = this.ready && message[0] === 1 && message[2] === null;
+    if (this.#shown === '' || isResult) return message;
+    return message.map((part, index) => (index < 2 ? part : masked(part, this.#shown)));
+  }
+
   #message(message, now) {
     if (message[0] === 2) {
       if (message[1] === 'lost') this.#toldLost(array('lost', message[2], 3), now);
@@ -389,8 +397,7 @@ export class Session extends Asking {
   /** Calls that wait fail at once if the client itself is at fault. */
   #greetingRefused(method, answer, now) {
     const error = errorOf(answer);
-    let refusal = `${method} refused: ${error.message}`;
-    if (this.#shown) refusal = refusal.replaceAll(this.#shown, '...');
+    const refusal = `${method} refused: ${error.message}`;
     if (error instanceof PermissionDenied) {
       return this.#deny(new PermissionDenied(refusal, error.code), now);
     }

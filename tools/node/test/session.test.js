@@ -125,6 +125,47 @@ test('a server that repeats the secret does not get it into a log or an error', 
   assert.doesNotMatch(peer.session.received(echo, peer.now), /nc-/);
 });
 
+test('no answer that repeats the secret gets it into a log or an error', () => {
+  const answers = [
+    [null, [1, 'MALFORMED', `not understood: ${SECRET}`]],
+    [null, [5, 'OVERLOADED', SECRET]],
+    [null, [3, SECRET, 'why']],
+    [null, SECRET],
+    [SECRET, null],
+    [[[SECRET], 'client', 'secret'], null],
+  ];
+  for (const answer of answers) {
+    for (const isGreeted of [false, true]) {
+      const peer = new Peer({ secret: SECRET });
+      if (isGreeted) peer.connect();
+      const call = peer.acquire({}, 1000);
+      if (!isGreeted) peer.session.connected(peer.now);
+      peer.asked();
+      const broken = peer.answer(...answer);
+      if (broken !== null) peer.disconnect(broken);
+      peer.session.tick(peer.now + 1000);
+      const told = [call.error.message, broken, ...peer.logger.lines].join('\n');
+      assert.match(told, /\.\.\./);
+      assert.doesNotMatch(told, /nc-/);
+    }
+  }
+  const peer = new Peer({ secret: SECRET });
+  peer.session.connected(peer.now);
+  peer.asked();
+  peer.answer([SECRET, ...IDENTITY.slice(1)]);
+  peer.answer(WELCOME);
+  peer.acquire();
+  peer.asked();
+  peer.answer(grant(7));
+  const lost = encode([2, 'lost', [7, 111, SECRET]]);
+  peer.session.received(Buffer.from(lost), peer.now);
+  peer.session.takeLost();
+  assert.deepEqual(peer.logger.lines, [
+    "info: connected to a:1 as '...', session 12, 0 tokens",
+    'warn: lost token 7 of flow 111: ...',
+  ]);
+});
+
 test('who is not let in gets no call past the server, whatever the fallback is', () => {
   for (const fallback of ['rule', 'local', 'pass', 'fail']) {
     const peer = new Peer({ secret: SECRET, fallback, localLevels: { 111: 5 } });
