@@ -311,6 +311,51 @@ class NoLeakTest(unittest.TestCase):
             self.assertNotIn(SECRET, "".join(told))
             self.assertIn("there is no ...", told[0])
 
+    def test_no_answer_that_repeats_the_secret_gets_it_into_a_log_or_an_exception(self):
+        answers = (
+            {"error": [1, "MALFORMED", f"not understood: {SECRET}"]},
+            {"error": [5, "OVERLOADED", SECRET]},
+            {"error": [3, SECRET, "why"]},
+            {"error": SECRET},
+        )
+        results = (SECRET, [[SECRET], "client", "secret"])
+        for greeted in (False, True):
+            for answer in (*answers, *results):
+                with self.subTest(answer=answer, greeted=greeted):
+                    self.assert_masked(answer, greeted)
+
+    def assert_masked(self, answer, greeted):
+        peer = Peer(secret=SECRET)
+        with self.assertLogs("nowcalls", "DEBUG") as logged:
+            if greeted:
+                peer.session.connected(peer.now)
+                peer.asked()
+                peer.answer(IDENTITY, WELCOME)
+            call = peer.acquire()
+            if not greeted:
+                peer.session.connected(peer.now)
+            peer.asked()
+            broken = peer.answer(**answer) if isinstance(answer, dict) else peer.answer(answer)
+            if broken is not None:
+                peer.session.disconnected(peer.now, broken)
+            peer.tick_at(peer.now + 5.0)
+        told = "".join([str(call.error), str(broken), *logged.output])
+        self.assertNotIn(SECRET, told)
+        self.assertIn("...", told)
+
+    def test_neither_a_name_nor_a_reason_of_the_server_shows_the_secret(self):
+        peer = Peer(secret=SECRET)
+        peer.session.connected(peer.now)
+        peer.asked()
+        with self.assertLogs("nowcalls", "DEBUG") as logged:
+            peer.answer([SECRET, *IDENTITY[1:]], WELCOME)
+            permit = peer.granted()
+            told = msgpack.packb([2, "lost", [77, 111, SECRET]])
+            self.assertIsNone(peer.session.received(told, peer.now))
+            self.assertEqual(peer.lost(), [permit])
+        self.assertIn("connected to a:1 as '...'", logged.output[0])
+        self.assertIn("lost token 77 of flow 111: ...", logged.output[1])
+
     def test_a_peer_that_sends_requests_back_is_not_quoted(self):
         with self.assertRaises(Wrong) as caught:
             list(Exchange().receive(msgpack.packb([0, 1, *IDENTIFY])))

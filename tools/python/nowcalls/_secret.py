@@ -51,6 +51,15 @@ class Secret:
         raise BadRequest(f"secret: its function {failure}")
 
 
+def masked(told: Any, secret: str) -> Any:
+    """A text with dots for the secret; or a list whose texts are such; or what is neither."""
+
+    def cover(part: Any) -> Any:
+        return part.replace(secret, "...") if isinstance(part, str) else part
+
+    return [cover(part) for part in told] if isinstance(told, list) else cover(told)
+
+
 def make_secret(secret: SecretSetting) -> Optional[Secret]:
     """From the setting, or else the file of the environment. Raises BadRequest."""
     if secret is None:

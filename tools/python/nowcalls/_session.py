@@ -36,7 +36,7 @@ from ._errors import BadRequest, PermissionDenied, again
 from ._held import ENDED, LOST, RELEASING, Held
 from ._permit import BasePermit
 from ._rules import RuleCall
-from ._secret import PLAIN, Secret
+from ._secret import PLAIN, Secret, masked
 from ._wire import USUAL_PORT, Exchange, Wrong, array, integer, text, uint
 
 logger = logging.getLogger("nowcalls")
@@ -171,11 +171,12 @@ class Session(Asking):
             self._contact.heard(now)
         try:
             for message in self._exchange.receive(data):
-                refusal = self._message(message, now)
+                refusal = self._message(self._fit_to_show(message), now)
                 if refusal is not None:
                     return refusal
         except Wrong as wrong:
-            return f"the peer does not speak nowcalls: {wrong}"
+            words = masked(str(wrong), self._shown) if self._shown else wrong
+            return f"the peer does not speak nowcalls: {words}"
         return None
 
     def tick(self, now: float) -> Optional[str]:
@@ -302,6 +303,13 @@ class Session(Asking):
             params.append(options)
         self._hello_msgid = self._exchange.request("hello", params)
 
+    def _fit_to_show(self, message: List[Any]) -> List[Any]:
+        """Masks the secret in all that ends up in exceptions and logs: not in results of calls."""
+        is_result = self.ready and message[0] == 1 and message[2] is None
+        if not self._shown or is_result:
+            return message
+        return [*message[:2], *(masked(part, self._shown) for part in message[2:])]
+
     def _message(self, message: List[Any], now: float) -> Optional[str]:
         if message[0] == 2:
             if message[1] == "lost":
@@ -367,8 +375,6 @@ class Session(Asking):
         """Calls that wait fail at once if the client itself is at fault."""
         error = error_of(answer)
         refusal = f"{method} refused: {error}"
-        if self._shown:
-            refusal = refusal.replace(self._shown, "...")
         if isinstance(error, PermissionDenied):
             return self._deny(PermissionDenied(refusal, code=error.code), now)
         if isinstance(error, BadRequest):
