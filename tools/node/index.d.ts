@@ -181,7 +181,10 @@ export class Permit {
   readonly signal: AbortSignal;
   /** Until when the token is surely this client's, in ms of now(). Infinity for a local permit. */
   readonly validUntil: number;
-  /** The time until then; 0 once it is lost or released. */
+  /**
+   * The time until then; 0 once it is lost or released. At most 2147483647, the longest delay of
+   * setTimeout, which is that of a local permit.
+   */
   readonly validFor: number;
   /** Whether release was called. */
   readonly released: boolean;

@@ -6,6 +6,7 @@ import { named } from './items.js';
 
 const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose');
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+const DELAY_MAX_MS = 2 ** 31 - 1; // Of setTimeout, which takes 1 ms for a longer one.
 
 /** One token, or a local stand-in for it when no server answers. */
 export class Permit {
@@ -102,11 +103,14 @@ export class Permit {
     return this.#held.validUntil;
   }
 
-  /** Milliseconds until then; 0 once it is lost or released. */
+  /**
+   * Milliseconds until then; 0 once it is lost or released. At most the longest delay that
+   * setTimeout takes, which is that of a local permit.
+   */
   get validFor() {
     const held = this.#held;
     if (held.state !== HELD || held.lost) return 0;
-    return held.local ? Infinity : Math.max(0, held.validUntil - held.contact.clock());
+    return Math.min(Math.max(0, held.validUntil - held.contact.clock()), DELAY_MAX_MS);
   }
 
   /** Whether release was called. */

@@ -270,6 +270,19 @@ test('who saw it lost never sees it held again', () => {
   assert.match(String(Object.keys(permit)), /^$/);
 });
 
+test('the time left is a delay that a timer takes, however long the hold', () => {
+  const MONTH_MS = 30 * 86_400_000;
+  const peer = new Peer();
+  peer.connect();
+  const call = peer.acquire({ keep: false });
+  peer.asked();
+  peer.answer([0, 7, 5, 1, 2, 2 * MONTH_MS, null, null, [0, 2 * MONTH_MS, 2 * MONTH_MS]]);
+  const permit = call.value;
+  assert.equal(permit.validFor, 2 ** 31 - 1);
+  peer.now = permit.validUntil - 1500;
+  assert.equal(permit.validFor, 1500);
+});
+
 test('a token that the client has released by its rule is not released twice', () => {
   const peer = new Peer();
   peer.connect();
