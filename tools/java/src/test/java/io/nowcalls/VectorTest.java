@@ -189,7 +189,7 @@ public class VectorTest {
 
         /** Rounded, as the vectors have moments. */
         static long ms(long moment) {
-            return (moment + Moments.MS / 2) / Moments.MS;
+            return Math.floorDiv(moment + Moments.MS / 2, Moments.MS);
         }
 
         static Object flow(String flow) {
