@@ -53,10 +53,6 @@ Status OrphanToken(const ledger::Token& token) {
                             std::to_string(token.session.value) + ", which is not in the ledger");
 }
 
-FlowKey FlowOf(const ledger::Token& token) {
-  return {token.flow, FlowKindIf(token.param.has_value())};
-}
-
 void AddRule(const RuleRow& rule, FlowRow* row) {
   row->name_space = rule.name_space;
   row->resource = rule.rule.resource;
@@ -182,7 +178,7 @@ Status OfflineSource::OldestTokens(const RowFilter& filter, size_t limit,
 // `damage` is what is wrong beside the sums; what is wrong with them is returned.
 Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [rows](const ledger::Token& token) {
-    FlowRow& row = (*rows)[FlowOf(token)];
+    FlowRow& row = (*rows)[{token.flow, FlowKindIf(token.param.has_value())}];
     row.tokens += 1;
     row.now_calls += token.count;
     row.oldest_issued_ms = std::min(row.oldest_issued_ms.value_or(INT64_MAX), token.issued_ms);

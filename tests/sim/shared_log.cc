@@ -71,7 +71,7 @@ std::optional<HeldClaim> SharedLog::Claim(const std::string& member, const Askin
   while (claim.nonce.size() < 32) claim.nonce += "0123456789abcdef"[prng_.Below(kDigits)];
   const Txn txn = txns_.Claim(seen, claim, {.id = claim.nonce}, lease);
   if (asking.answer_lost) Commit(txn);
-  const auto held = txns_.ClaimOf(Commit(txn), claim);
+  auto held = txns_.ClaimOf(Commit(txn), claim);
   if (!held) {
     etcd_.EndLease(lease);
     return {};

@@ -221,7 +221,7 @@ void SimServer::Bury(Fault cause) {
                     process.commit.has_value() ? fate : "is none");
   if (survives) Append(*process.commit);  // Recovery applies it.
   if (cause == Fault::kTerminate) Sync();
-  if (cause == Fault::kTerminate && process.claim) {
+  if (cause == Fault::kTerminate && process.claim && world_.shared != nullptr) {
     world_.shared->Commit(world_.shared->txns().Resign(*process.claim));
   }
   process_.reset();

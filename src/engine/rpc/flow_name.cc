@@ -118,33 +118,32 @@ std::vector<FlowSlot> FindInSight(const Call& call, const core::FlowName& name,
   return found;
 }
 
-bool ResolveName(const Call& call, const core::FlowName& asked, uint64_t request_id,
+bool ResolveName(const Call& call, const core::FlowName& name, uint64_t request_id,
                  int64_t* flow_id) {
-  const auto [name, kind, _] = asked;
   const FlowTable& flows = call.core()->flows();
   const NamespaceSlot space = SpaceOf(call);
   const std::string_view name_space =
       space == core::kNoNamespace ? kDefaultNamespace : flows.name_space(space).name;
   if (!MayReach(call, name_space)) return false;
-  if (const FlowSlot slot = FlowOfRequest(call, asked, request_id); slot != core::kNoFlow) {
+  if (const FlowSlot slot = FlowOfRequest(call, name, request_id); slot != core::kNoFlow) {
     *flow_id = flows.at(slot).id.value;
     return true;
   }
   // The first of these decides: a rule in force; one of the other kind, or a removed one with
   // tokens out, for which the core has its answers; none.
-  for (const core::FlowName& wanted :
-       {asked, core::FlowName{name, OtherThan(kind)}, core::FlowName{name, kind, true}}) {
+  for (const core::FlowName& wanted : {name, core::FlowName{name.resource, OtherThan(name.kind)},
+                                       core::FlowName{name.resource, name.kind, true}}) {
     if (space == core::kNoNamespace) break;
     const Found found = FindIn(flows, space, wanted);
     if (found.first == core::kNoFlow) continue;
-    if (found.several && wanted.kind == kind && !wanted.removed) {
-      ReplyError(call, SeveralRules(call, name, SomeIn(flows, space, wanted)));
+    if (found.several && wanted.kind == name.kind && !wanted.removed) {
+      ReplyError(call, SeveralRules(call, name.resource, SomeIn(flows, space, wanted)));
       return false;
     }
-    *flow_id = NumberFor(flows, kind, found.first);
+    *flow_id = NumberFor(flows, name.kind, found.first);
     return true;
   }
-  *flow_id = NumberWithoutFlow(flows, name_space, name).value;
+  *flow_id = NumberWithoutFlow(flows, name_space, name.resource).value;
   return true;
 }
 

@@ -14,7 +14,7 @@ ClientOptions TwoAddresses(Fallback fallback = Fallback::kFail) {
   return options;
 }
 
-ClientOptions WithSecret(Fallback fallback) {
+ClientOptions ShopWithSecret(Fallback fallback) {
   ClientOptions options = Shop(fallback);
   options.secret = "nc-0123456789abcdef";
   return options;
@@ -119,7 +119,7 @@ TEST_CASE("vector: a hello that is refused") {
 // Not let in.
 
 TEST_CASE("vector: a secret that is wrong ends calls, and no fallback lets them pass") {
-  VectorScript script = Begin("a wrong secret", WithSecret(Fallback::kPass));
+  VectorScript script = Begin("a wrong secret", ShopWithSecret(Fallback::kPass));
   script.Acquire("waits", {.wait = 10s});
   script.Connected();
   script.At(1000);
@@ -142,7 +142,7 @@ TEST_CASE("vector: a secret that is wrong ends calls, and no fallback lets them 
 }
 
 TEST_CASE("vector: no call falls back while a secret is not answered") {
-  VectorScript script = Begin("a secret that is not answered yet", WithSecret(Fallback::kPass));
+  VectorScript script = Begin("a secret that is not answered yet", ShopWithSecret(Fallback::kPass));
   script.DialFailed();
   script.Acquire("no server");
   script.Connected();

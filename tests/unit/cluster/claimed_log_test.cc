@@ -26,7 +26,7 @@ class Member {
   Member(testing::FakeEtcd* etcd, char name) : etcd_(etcd), name_(name) {}
 
   LogView Look() { return *log.ViewOf(Commit(log.Look())); }
-  Claim NextClaim(const LogView& seen) {
+  Claim NextClaim(const LogView& seen) const {
     return {.nonce = std::string(31, '0') + std::to_string(seen.lineage ? 1 : 0),
             .term = (seen.lineage ? seen.lineage->term : 0) + 1,
             .member = std::string(1, name_),
@@ -76,7 +76,7 @@ struct Pair {
 TEST_CASE("the first claim begins the cluster behind the member's ledger") {
   Pair pair;
   CHECK_FALSE(pair.a.Look().lineage);
-  pair.a.TakeClaim(/*base=*/7);
+  pair.a.TakeClaim(/*cluster_base=*/7);
   REQUIRE(pair.a.held);
   const LogView seen = pair.b.Look();
   CHECK(*seen.lineage == Lineage{.id = kCluster, .base = 7, .term = 1});
@@ -201,7 +201,7 @@ TEST_CASE("slots that are trimmed are missed, and only by those that need them")
 
 TEST_CASE("a member with a ledger of before the cluster's log misses its base") {
   Pair pair;
-  pair.a.TakeClaim(/*base=*/7);
+  pair.a.TakeClaim(/*cluster_base=*/7);
   CHECK(pair.b.Read(1).trimmed);
   CHECK(pair.b.Read(7).trimmed);
   CHECK_FALSE(pair.b.Read(8).trimmed);
