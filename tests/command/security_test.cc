@@ -70,7 +70,7 @@ class SafeServer {
 TEST_CASE("the tools show a secret through TLS, as options or the environment say") {
   const SafeServer safe;
   const auto ping = [&](const std::string& program, std::vector<std::string> options,
-                        Environment environment = {}) {
+                        const Environment& environment = {}) {
     const FakeServer server = safe.Serve();
     options.insert(options.begin(), {ProductBinary(program), "ping", "--server", server.address()});
     if (program == "nowcalls") options.insert(options.end(), {"--count", "1"});

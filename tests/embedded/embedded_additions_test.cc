@@ -71,7 +71,7 @@ class RestlessRules final : public OwnRules {
   RestlessRules() : OwnRules(1) {}
 
   Status Start(RuleSink* sink) override {
-    const Status started = OwnRules::Start(sink);
+    Status started = OwnRules::Start(sink);
     thread_ = std::thread([this] {
       for (int level = 1; !ends_; level = 3 - level) delivered_ += Deliver(level).ok() ? 1 : 0;
     });
