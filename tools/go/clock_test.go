@@ -30,22 +30,33 @@ func newSleeper(t *testing.T, settings Config, clock *leapingClock) *Client {
 }
 
 func TestACallBehindASleepOfTheMachineEndsInTime(t *testing.T) {
+	callBehindASleep(t, time.Hour, 300*time.Millisecond)
+}
+
+func TestACallBehindASleepThatWasShorterThanTheTimerEndsInTime(t *testing.T) {
+	callBehindASleep(t, pingAfter*3/5, pingAfter/4)
+}
+
+// callBehindASleep ends before the timer that was set before it.
+func callBehindASleep(t *testing.T, asleep, timeout time.Duration) {
+	t.Helper()
+	t.Parallel()
 	peer := newScripted(t, func(peer net.Conn, msgid any, method string, _ []any) {
 		if method != "flow" {
 			send(peer, 1, msgid, nil, honest(method))
 		}
 	})
 	clock := &leapingClock{}
-	settings := Config{Address: peer.address, Timeout: 300 * time.Millisecond}
+	settings := Config{Address: peer.address, Timeout: timeout}
 	client := newSleeper(t, settings, clock)
 	soon(t, "its timer is set for the next ping", func() (idle bool) {
 		client.worker.look(func() {
 			w := client.worker
-			idle = w.session.ready() && w.armed > clock.now()+pingAfter*4/5
+			idle = w.session.ready() && time.Until(w.rings) > pingAfter/2
 		})
 		return idle
 	})
-	clock.leap(time.Hour)
+	clock.leap(asleep)
 	ctx, cancel := context.WithTimeout(background, pingAfter/2)
 	defer cancel()
 	_, err := client.Flow(ctx, ID(1))

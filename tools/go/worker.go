@@ -11,6 +11,8 @@ const (
 	// Timers stand still while the machine sleeps; the clock of tokens does not.
 	heldSleepMax = time.Second
 	sleepMax     = time.Minute
+	// timerSlack is what two clocks that are read one after the other may differ.
+	timerSlack = time.Millisecond
 	// brokenRead is how long a connection to which nothing can be written is read for the reason.
 	brokenRead = time.Second
 )
@@ -27,9 +29,9 @@ type worker struct {
 	session  *session
 	link     *link // nil: no connection.
 	dialing  bool
-	closed   bool    // No more calls.
-	drain    instant // Until when releases on their way are awaited; once closed.
-	armed    instant // When run looks next.
+	closed   bool      // No more calls.
+	drain    instant   // Until when releases on their way are awaited; once closed.
+	rings    time.Time // When run looks next, by the clock of timers.
 	wake     chan struct{}
 	lost     []*held // To tell of.
 	lines    []string
@@ -92,14 +94,14 @@ func (w *worker) afterwards() {
 	if w.link != nil && len(w.session.exchange.output) > 0 {
 		poke(w.link.toWrite)
 	}
-	// A moment that has passed was slept through: the timer, which stood still, still runs.
-	if w.armed < w.clock() || w.wakeup() < w.armed {
+	// Of a machine that has slept the timer stood still, so it rings later than was meant.
+	if time.Until(w.rings) > w.delay()+timerSlack {
 		poke(w.wake)
 	}
 }
 
-// wakeup is when run is to look next. mu is held.
-func (w *worker) wakeup() instant {
+// delay is how long nothing will be due. mu is held.
+func (w *worker) delay() time.Duration {
 	at, longest := w.session.wakeup(), sleepMax
 	if w.session.holds() {
 		longest = heldSleepMax
@@ -110,7 +112,7 @@ func (w *worker) wakeup() instant {
 			return 0
 		}
 	}
-	return earliest(at, w.armed, after(w.clock(), longest))
+	return earliest(latest(0, at-w.clock()), longest)
 }
 
 func (w *worker) isDrained() bool { return !w.session.ready() || w.session.isSettled() }
@@ -157,10 +159,10 @@ func (w *worker) turn() (delay time.Duration, goesOn bool) {
 		w.running.Add(1)
 		go w.dial(w.session.dialing.address(), w.session.connectTimeout())
 	}
-	w.armed = never
-	w.armed = w.wakeup()
 	w.afterwards()
-	return latest(0, w.armed-at), true
+	delay = w.delay()
+	w.rings = time.Now().Add(delay)
+	return delay, true
 }
 
 // end ends all calls and the connection. mu is held.
