@@ -25,6 +25,15 @@
 namespace nowcalls::client {
 namespace {
 
+// What a server says, which may send the secret back: no log and no answer shows it.
+void Mask(const std::string& secret, std::string* said) {
+  constexpr std::string_view kMask = "...";
+  if (secret.empty()) return;
+  for (size_t at = 0; (at = said->find(secret, at)) != std::string::npos; at += kMask.size()) {
+    said->replace(at, secret.size(), kMask);
+  }
+}
+
 CallPtr KeepOf(const HeldPtr& held) {
   auto call = std::make_shared<KeepCall>();
   call->held = held;
@@ -115,7 +124,7 @@ Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
   if (ready()) contact_.Heard(now_ms);  // Until then only an answer to hello counts.
   exchange_->Receive(bytes);
   for (;;) {
-    const Result<std::optional<wire::Response>> response = exchange_->TakeResponse();
+    Result<std::optional<wire::Response>> response = exchange_->TakeResponse();
     // Notices precede the answer on the wire, so they come first here, too.
     for (const wire::LostNotice& notice : exchange_->TakeLost()) {
       const HeldPtr held = held_.Find(notice.token_id);
@@ -125,6 +134,7 @@ Status ClientSession::Received(std::string_view bytes, int64_t now_ms) {
       return response.status().WithContext("the peer does not speak nowcalls");
     }
     if (!response->has_value()) return Status::Ok();
+    if ((*response)->error) Mask(options_.secret, &(*response)->error->message);
     if ((*response)->error && (*response)->error->code == wire::ErrorCode::kMalformed) {
       // The server saw only a part of a message in time, and carried nothing of it out.
       return Status::Unavailable((*response)->error->message);

@@ -152,6 +152,39 @@ TEST_CASE("a call whose time ends while its secret is not answered yet does not 
   CHECK(script.Acquire()->answer.outcome == Outcome::kPermissionDenied);
 }
 
+TEST_CASE("a server that sends the secret back does not get it into an answer or a log") {
+  const std::string echo = std::string("no ") + kSecret + ", " + kSecret;
+  for (const char* method : {"identify", "hello", "acquire"}) {
+    for (const int code : {1, 7, 9}) {
+      CAPTURE(method);
+      CAPTURE(code);
+      Script script(WithSecret());
+      script.Acquire();
+      script.session.Connected(0);
+      Json asked = script.Expect("identify");
+      if (method != std::string("identify")) {
+        script.Answer(asked, IdentityOf("checkout"));
+        asked = script.Expect("hello");
+      }
+      if (method == std::string("acquire")) {
+        script.Answer(asked, Json::array({"1.0", 9, 2, 0}));
+        asked = script.Expect("acquire");
+      }
+      const Status status = script.session.Received(
+          testing::ToMessagePack(
+              Json::array({1, asked[0], Json::array({code, "WORD", echo}), nullptr})),
+          0);
+      if (!status.ok()) script.session.Disconnected(status.message(), 0);
+      script.Tick(10'000);
+      std::string shown = status.message() + script.session.stats().why_offline;
+      for (const Answer& answer : script.answers) shown += answer.message;
+      for (const std::string& line : script.lines) shown += line;
+      CHECK(shown.find(kSecret) == std::string::npos);
+      CHECK(shown.find("no ..., ...") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("a server that is gone before it answered a secret is one that is not reached") {
   Script script(WithSecret(Fallback::kPass));
   script.session.Connected(0);
