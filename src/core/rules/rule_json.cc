@@ -266,10 +266,8 @@ std::string SetReader::WhyTwice(const Rule& rule, bool numbered) const {
     return "clusterConfig.flowId appears twice in this set" + kind;
   }
   if (!numbered && first.resource == rule.resource) {
-    return "clusterConfig.flowId is missing, and an earlier rule of this resource has the number "
-           "of "
-           "its name" +
-           kind + "; give one of them a flowId, the number that clients ask with";
+    return "clusterConfig.flowId is missing, and an earlier rule of this resource has the number " +
+           ("of its name" + kind) + "; give one of them a flowId, the number that clients ask with";
   }
   return "clusterConfig.flowId " + std::to_string(rule.flow_id.value) + " is also that of " +
          Quoted(first.resource) + kind +
