@@ -118,10 +118,9 @@ Result<Arguments> ResolveFlow(const Arguments& arguments, Source* source) {
   Arguments resolved = arguments;
   if (arguments.flow_name.empty()) return resolved;
   // A command has one flow and one kind, whichever members it reads.
-  std::optional<FlowKind> kind = arguments.kind.has_value() ? arguments.kind
-                                 : arguments.filter.kind.has_value()
-                                     ? arguments.filter.kind
-                                     : arguments.history_filter.kind;
+  std::optional<FlowKind> kind = arguments.kind;
+  if (!kind.has_value()) kind = arguments.filter.kind;
+  if (!kind.has_value()) kind = arguments.history_filter.kind;
   if (arguments.command == Command::kParams) kind = FlowKind::kValue;
   const Result<FlowChoice> choice = source->FindFlow(arguments.flow_name, kind);
   if (!choice.ok()) return choice.status();
