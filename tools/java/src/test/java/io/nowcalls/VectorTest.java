@@ -77,7 +77,7 @@ public class VectorTest {
 
     @Test
     public void thereAreVectors() throws IOException {
-        assertTrue(files().size() >= 71);
+        assertTrue(files().size() >= 72);
     }
 
     private static void play(Map<String, Object> script) {
