@@ -90,8 +90,11 @@ std::string RuleKeys::StrayFlowIdOf(RuleKind kind, const json& rule) {
   Choose(kind);
   if (const json* cluster = ClusterConfigOf(rule)) {
     for (const auto& entry : cluster->items()) {
-      const bool known = Contains(kind_->known[kCluster], entry.key());
-      if (!known && entry.value().is_number_integer()) return PathOf(kCluster, entry.key());
+      if (!entry.value().is_number_integer() || Contains(kind_->known[kCluster], entry.key())) {
+        continue;
+      }
+      // Of a number that is meant for another key, a warning tells.
+      if (MeantBy(kCluster, entry.key()).name.empty()) return PathOf(kCluster, entry.key());
     }
   }
   for (const auto& entry : rule.items()) {
