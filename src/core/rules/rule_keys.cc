@@ -86,13 +86,19 @@ void RuleKeys::Choose(RuleKind kind) {
   if (kind_->known[kOuter].empty()) *kind_ = KeysOf(kind);
 }
 
+bool RuleKeys::IsKnownToAny(Level level, const std::string& key) {
+  for (size_t kind = 0; kind < kSupportedKinds; ++kind) {
+    Choose(static_cast<RuleKind>(kind));
+    if (Contains(kind_->known[level], key)) return true;
+  }
+  return false;
+}
+
 std::string RuleKeys::StrayFlowIdOf(RuleKind kind, const json& rule) {
-  Choose(kind);
   if (const json* cluster = ClusterConfigOf(rule)) {
     for (const auto& entry : cluster->items()) {
-      if (!entry.value().is_number_integer() || Contains(kind_->known[kCluster], entry.key())) {
-        continue;
-      }
+      if (!entry.value().is_number_integer() || IsKnownToAny(kCluster, entry.key())) continue;
+      Choose(kind);
       // Of a number that is meant for another key, a warning tells.
       if (MeantBy(kCluster, entry.key()).name.empty()) return PathOf(kCluster, entry.key());
     }

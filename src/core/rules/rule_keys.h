@@ -52,6 +52,7 @@ class RuleKeys {
 
   static KindKeys KeysOf(RuleKind kind);
   void Choose(RuleKind kind);  // Sets kind_.
+  bool IsKnownToAny(Level level, const std::string& key);
   std::string PathOf(Level level, const std::string& name) const;
   void FindAt(Level level, const nlohmann::json& object, const nlohmann::json& rule,
               std::vector<Misspelling>* found);

@@ -159,7 +159,8 @@ TEST_CASE("a number under another key is not taken for a rule without flowId") {
   CHECK(LoadedInShop(many + PlainRule("a", R"({"flow_id":7})") + "]").find("flow_id") !=
         std::string::npos);
   for (const std::string note : {R"("labels":{"team":7})", R"("clusterConfig":{"note":"7"})",
-                                 R"("clusterConfig":{"maxQueueingTimeMs":7})"}) {
+                                 R"("clusterConfig":{"maxQueueingTimeMs":7})",
+                                 R"("paramIdx":0,"clusterConfig":{"strategy":0})"}) {
     CHECK(LoadedInShop(begin + note + "}]") == "loaded 1");
   }
 }
